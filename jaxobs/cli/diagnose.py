@@ -21,9 +21,10 @@ FINE, FINDINGS = 0, 1
 _EPILOG = """\
 Each option can be given several times. Give what there is: the logs of all processes above all, for the one that
 reports an error is often a victim.
-Exit codes: 0 no fault, 1 a cause was found or the evidence is inconclusive, 2 usage."""
+Exit codes: 0 no fault, 1 a cause or a likely one was found, or the evidence is inconclusive, 2 usage."""
 _HEADLINES = {
     "cause": "Cause found.",
+    "likely": "Likely cause: the evidence points to it, and other faults can show the same.",
     "inconclusive": "Inconclusive: the evidence does not show what started it.",
     "no_fault": "No fault: nothing in the evidence shows one.",
 }
@@ -123,14 +124,18 @@ def _lines(found: Diagnosis) -> Iterator[str]:
     yield _HEADLINES[found.verdict]
     for cause in found.causes:
         yield ""
-        yield f"{safe(cause.title)}   [{cause.id}]"
+        yield f"{safe(cause.title)}   [{cause.id}, confidence {cause.confidence:.0%}]"
+        yield f"  do first:  {safe(cause.first_action)}"
         yield f"  where:     {safe(cause.component)}" + (f", since {cause.onset}" if cause.onset else "")
+        if cause.where:
+            yield f"  code:      {safe(cause.where)}"
         if cause.victims:
             yield f"  victims:   {safe(', '.join(cause.victims))}"
         if cause.consequences:
             yield f"  explains:  {', '.join(cause.consequences)}"
         yield from _quoted("evidence:", cause.evidence)
-        yield f"  fix:       {safe(cause.fix)}"
+        if rest := cause.fix.removeprefix(cause.first_action).strip():
+            yield f"  then:      {safe(rest)}"
         yield f"  runbook:   {cause.runbook}"
     named = {each.id for each in found.causes}
     yield from _considered(

@@ -84,7 +84,7 @@ def _report(
     verdict = _verdict(found, explaining, others, alerts, subject.is_known)
     if unseen and verdict == result.NO_FAULT:
         verdict = "inconclusive"  # Missing data is neither fault nor health.
-    if verdict != result.CAUSE:
+    if verdict not in (result.CAUSE, result.LIKELY):
         explaining, others = [], causes
     hypotheses = _hypotheses(found, incident.names(), book)
     taken = [step for step, _ in answers]
@@ -232,10 +232,10 @@ def _was_seen(incident: Incident, where: Where, window: Window) -> bool:
 def _verdict(
     found: Diagnosis, explaining: Sequence[Cause], others: Sequence[Cause], alerts: Sequence[AlertSeen], is_known: bool
 ) -> Verdict:
-    """Returns `cause` only if what was found can explain the alerts and says whom it is about."""
+    """Returns `cause` or `likely` only if what was found can explain the alerts and says whom it is about."""
     if explaining:
         sure = is_known or any(each.explains_alert for each in explaining)
-        return "cause" if sure else "inconclusive"
+        return ("likely" if found.verdict == result.LIKELY else "cause") if sure else "inconclusive"
     if others:
         return "inconclusive"
     open_alerts = [
@@ -269,7 +269,8 @@ class _Evidence:
 def _causes(found: Diagnosis, names: Sequence[str], book: _Evidence) -> list[Cause]:
     return [
         Cause(
-            id=each.id, title=each.title, component=each.component, onset=each.onset, impact=each.impact,
+            id=each.id, title=each.title, component=each.component, where=each.where, onset=each.onset,
+            impact=each.impact, confidence=each.confidence, first_action=each.first_action,
             evidence=book.ids(each.evidence), fix=each.fix, runbook=each.runbook, victims=list(each.victims),
             consequences=list(each.consequences), explains_alert=_explains(each, names),
         )
@@ -343,7 +344,7 @@ def _verify(causes: Sequence[Cause], names: Sequence[str]) -> list[str]:
 
 
 def _collect(verdict: str, found: Diagnosis, names: Sequence[str], unseen: bool) -> list[str]:
-    if verdict == result.CAUSE:
+    if verdict in (result.CAUSE, result.LIKELY):
         return []
     books = [runbooks.declared()[each] for each in names if each in runbooks.declared()]
     more = [runbooks.told(text, each) for each in books for text in each.runbook.evidence]

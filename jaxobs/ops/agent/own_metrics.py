@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-OUTCOMES = ("cause", "inconclusive", "no_fault", "failed")
+OUTCOMES = ("cause", "likely", "inconclusive", "no_fault", "failed")
 REFUSALS = (
     "unauthorized", "host", "browser", "content_type", "too_large", "not_json", "not_a_notification", "version", "slow",
     "too_many_incidents",

@@ -14,8 +14,9 @@ _MOST_ROWS = 5
 
 def headline(verdict: str, subject: str, causes: Sequence[Cause], others: Sequence[Cause]) -> str:
     """Returns the headline of a report, as plain text."""
-    if verdict == "cause":
-        return f"{subject}: {causes[0].title} ({causes[0].component})"
+    if verdict in ("cause", "likely"):
+        likely = "likely, " if verdict == "likely" else ""
+        return f"{subject}: {likely}{causes[0].title} ({causes[0].component})"
     if verdict == "no_fault":
         return f"{subject}: no fault found"
     if others:
@@ -32,10 +33,12 @@ def what_happened(
     said = [f"Alertmanager reported {names} for {subject}."]
     if any(each.confirmed is False and each.status == "firing" for each in alerts):
         said.append("Prometheus does not report all of these alerts now.")
-    if verdict == "cause":
+    if verdict in ("cause", "likely"):
         first = causes[0]
         since = f" since {_short(first.onset)}" if first.onset else ""
-        said.append(f"The cause is {first.id} at {first.component}{since}: {first.title}.")
+        said.append(
+            f"The {'likely ' * (verdict == 'likely')}cause is {first.id} at {first.component}{since}: {first.title}."
+        )
         said += [f"Also found: {each.id} at {each.component}." for each in causes[1:]]
         if any(each.explains_alert is None for each in causes):
             said.append("No runbook knows the alert: judge whether this fault explains it.")
@@ -126,6 +129,10 @@ def _causes(report: Report) -> Iterator[str]:
         since = f", since {_short(cause.onset)}" if cause.onset else ""
         yield f"- id {code(cause.id)}, effect on the job: {cause.impact}"
         yield f"- where: {code(cause.component)}{since}"
+        if cause.where:
+            yield f"- in the code: {code(cause.where)}"
+        if cause.confidence is not None:
+            yield f"- confidence: {cause.confidence:.0%}"
         if cause.victims:
             yield f"- victims: {', '.join(code(name) for name in cause.victims[:20])}"
         yield f"- evidence: {', '.join(cause.evidence)}"

@@ -15,7 +15,7 @@ ABNORMAL: Final = "abnormal"
 NO_DATA: Final = "no_data"
 ERROR: Final = "error"
 Outcome = Literal["ok", "abnormal", "no_data", "error"]
-Verdict = Literal["cause", "inconclusive", "no_fault"]
+Verdict = Literal["cause", "likely", "inconclusive", "no_fault"]
 
 
 class _Part(BaseModel):
@@ -90,8 +90,11 @@ class Cause(_Part):
     id: str
     title: str
     component: str
+    where: str | None = Field(default=None, description="Call in the user's own code, as the evidence names it.")
     onset: str | None
     impact: str
+    confidence: float | None = Field(default=None, description="How often a cause with such evidence is right.")
+    first_action: str = Field(default="", description="The first thing to do.")
     evidence: list[str] = Field(description="Ids of evidence.")
     fix: str
     runbook: str

@@ -27,7 +27,9 @@ ATTEMPTS = 3
 PAUSE = 1.0
 """Seconds before the second attempt; twice as many before the third."""
 REPORTED, CLOSED = "reported", "closed"
-_SIGNS = {"cause": ":rotating_light:", "inconclusive": ":grey_question:", "no_fault": ":white_check_mark:"}
+_SIGNS = {
+    "cause": ":rotating_light:", "likely": ":mag:", "inconclusive": ":grey_question:", "no_fault": ":white_check_mark:",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -76,7 +76,7 @@ def _alerts(found: Sequence[Report]) -> Iterator[str]:
     names = collections.Counter(name for each in found for name in {alert.name for alert in each.alerts})
     for name, count in names.most_common(MOST_LISTED):
         own = [each for each in found if any(alert.name == name for alert in each.alerts)]
-        causes = sum(each.verdict == "cause" for each in own)
+        causes = sum(each.verdict in ("cause", "likely") for each in own)
         nothing = sum(each.verdict == "no_fault" for each in own)
         yield f"| {escaped(name, 100)} | {count} | {causes} | {nothing} |"
 

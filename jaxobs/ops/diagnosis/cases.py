@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from jaxobs.ops.diagnosis import kinds, weights
 from jaxobs.ops.diagnosis.evidence import RAISED, Observation
-from jaxobs.ops.diagnosis.knowledge import ENDED, IMPACTS, Knowledge
+from jaxobs.ops.diagnosis.knowledge import ENDED, IMPACTS, AnySign, Knowledge
 
+ANY_EXCEPTION = 3
+"""How general a fault is that any exception shows."""
 ONE_MESSAGE = 3
 """Lines within which a cause may come behind its effect: several layers tell of one event, each in its time."""
 
@@ -25,6 +28,10 @@ class Case:
     ordinary: list[Observation] = field(default_factory=list)
     """What is no sign of it in view of the rest."""
     against: list[Observation] = field(default_factory=list)
+    shown: dict[int, tuple[AnySign, ...]] = field(default_factory=dict)
+    """By `id` of an observation: the signs in it."""
+    borne_out: float = 0.0
+    """Confidence with the weak signs of the faults that follow from it, where they alone decided."""
     explained_by: list[str] = field(default_factory=list)
     because: str = ""
 
@@ -32,6 +39,11 @@ class Case:
     def onset(self) -> Observation:
         """Its first sign."""
         return self.strong[0]
+
+    @property
+    def is_general(self) -> bool:
+        """Whether any exception shows it: it says that a program failed, and not of what."""
+        return self.known.general >= ANY_EXCEPTION
 
     @property
     def stands(self) -> bool:
@@ -43,6 +55,23 @@ class Case:
         """How bad it is: an exception that nothing caught ends a process, whatever it is about."""
         raised = self.strong and self.onset.name == RAISED and "caught" not in self.onset.data
         return IMPACTS.index(ENDED if raised else self.known.impact)
+
+    @property
+    def confidence(self) -> float:
+        """How often a fault with such signs is the cause, as a share. Different signs add up, further ones by half."""
+        if self.borne_out:
+            return self.borne_out
+        if self.is_general:
+            return weights.share(self.id, weights.KIND if kinds.found(self.id, self.strong) else weights.FAULT)
+        different = {sign for each in self.strong or self.weak for sign in self.shown[id(each)]}
+        doubt = 1.0
+        for rank, one in enumerate(sorted((weights.weight(self.id, sign) for sign in different), reverse=True)):
+            doubt *= 1.0 - one / (1 + bool(rank))
+        return round(1.0 - doubt, 2)
+
+    def weight(self, one: Observation) -> float | None:
+        """Returns the weight of the best sign in an observation; None if it has none."""
+        return max((weights.weight(self.id, sign) for sign in self.shown.get(id(one), ())), default=None)
 
     @property
     def suspected(self) -> bool:

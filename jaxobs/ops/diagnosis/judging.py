@@ -5,11 +5,12 @@ Nothing but the evidence enters: no clock, no file, no order of input.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from jaxobs.ops.diagnosis import result, telling
-from jaxobs.ops.diagnosis.cases import ONE_MESSAGE, Case, ancestors
+from jaxobs.ops.diagnosis.cases import ANY_EXCEPTION, ONE_MESSAGE, Case, ancestors
 from jaxobs.ops.diagnosis.evidence import (
     ALERT,
     EVENT,
@@ -33,8 +34,10 @@ MOST_OF_A_MESSAGE = 12
 """Lines of the message of an exception."""
 ONE_WRITE = 1.0
 """Seconds within which the lines of one message get their times, where a shipper of logs dates each line."""
-UNKNOWN = 3
-"""How general a fault is that any exception shows."""
+SURE = 0.8
+"""Confidence from which a cause is certain enough to be called one."""
+LIKELY = 0.5
+"""The same for a fault for which only weak signs speak to be likely, with those that bear it out."""
 ONE_EVENT = 60.0
 """Seconds within which two faults that look alike are taken for explanations of one event."""
 
@@ -42,10 +45,7 @@ ONE_EVENT = 60.0
 def judge(evidence: Evidence, known: Mapping[str, Knowledge]) -> Diagnosis:
     """What happened, as far as the evidence shows it."""
     course = courses(evidence)
-    cases = {name: _case(name, each, evidence, course) for name, each in sorted(known.items())}
-    _give_way(cases)
-    for case in cases.values():
-        _rule_out(case, evidence)
+    cases = weighed(evidence, known)
     standing = {name: case for name, case in cases.items() if case.stands}
     _explain(standing)
     roots = [each for each in standing.values() if each.known.role == CAUSE and not each.explained_by]
@@ -58,22 +58,34 @@ def judge(evidence: Evidence, known: Mapping[str, Knowledge]) -> Diagnosis:
         named.remove(each)
         each.because = "it does not explain the worst that happened"
     named.sort(key=lambda each: (each.impact, each.onset.order, each.id))
+    likely = [] if named or open_symptoms else _most_likely(cases.values())
     unread = [each for each in evidence.sources if each.problem is not None]
     undecided = bool(open_symptoms) or len(named) < len(roots) or any(each.suspected for each in cases.values())
     verdict = (
-        result.CAUSE if named
+        result.CAUSE if named and named[0].confidence >= SURE and not named[0].is_general
+        else result.LIKELY if named or likely
         else result.INCONCLUSIVE if undecided or unread or not evidence.sources
         else result.NO_FAULT
     )  # fmt: skip
     return Diagnosis(
         verdict=verdict,
-        causes=telling.causes(named, standing, evidence, course),
+        causes=telling.causes(named or likely, standing, evidence, course),
         hypotheses=tuple(telling.hypothesis(each, evidence) for each in cases.values()),
         missing=tuple(telling.missing(verdict, open_symptoms, cases.values(), evidence)),
     )
 
 
 # ------------------------------------------------------------------------------------------------- what speaks for it
+
+
+def weighed(evidence: Evidence, known: Mapping[str, Knowledge]) -> dict[str, Case]:
+    """Returns what speaks for each fault and against it, by name."""
+    course = courses(evidence)
+    cases = {name: _case(name, each, evidence, course) for name, each in sorted(known.items())}
+    _give_way(cases)
+    for case in cases.values():
+        _rule_out(case, evidence)
+    return cases
 
 
 def _case(name: str, known: Knowledge, evidence: Evidence, course: Courses) -> Case:
@@ -87,6 +99,7 @@ def _case(name: str, known: Knowledge, evidence: Evidence, course: Courses) -> C
         if known.ordinary is not None and known.ordinary(evidence, each):
             case.ordinary.append(each)
             continue
+        case.shown[id(each)] = tuple(signs)
         passes = all(sign.passes for sign in signs) and each.data.get("uncaught") != "yes"
         is_weak = all(sign.weak for sign in signs)
         at_the_end = ((passes and known.role == SYMPTOM) or is_weak) and had_ended(course, each)
@@ -128,7 +141,8 @@ def _give_way(cases: Mapping[str, Case]) -> None:
         case.strong = [
             each
             for each in case.strong
-            if level[id(each)] >= case.known.general and not (case.known.general == UNKNOWN and id(each) in handled)
+            if level[id(each)] >= case.known.general
+            and not (case.known.general == ANY_EXCEPTION and id(each) in handled)
         ]
 
 
@@ -150,7 +164,7 @@ def _handled(cases: Mapping[str, Case], level: Mapping[int, int]) -> set[int]:
         for each in case.strong if case.known.role == CAUSE else ():
             if each.name == RAISED:
                 own = raised.setdefault((each.source, each.process), {})
-                is_known = case.known.general < UNKNOWN and level[id(each)] >= case.known.general
+                is_known = case.known.general < ANY_EXCEPTION and level[id(each)] >= case.known.general
                 own[each.place] = each, is_known or (each.place in own and own[each.place][1])
     found = set()
     for own in raised.values():
@@ -231,6 +245,21 @@ def _without_rivals(roots: Sequence[Case], standing: Mapping[str, Case]) -> list
         else:
             named.append(case)
     return named
+
+
+def _most_likely(cases: Iterable[Case]) -> list[Case]:
+    """The fault for which weak signs speak that others bear out: those of the faults that follow from it."""
+    suspected = {each.id: each for each in cases if each.suspected and each.known.role == CAUSE}
+    for case in suspected.values():
+        own = set(map(id, case.weak))
+        story = [
+            each for each in suspected.values() if case.id in each.known.follows and own.isdisjoint(map(id, each.weak))
+        ]
+        confidence = 1.0 - math.prod(1.0 - each.confidence for each in (case, *story))
+        if story and confidence >= LIKELY and not any(each in suspected for each in case.known.follows):
+            case.strong, case.borne_out = case.weak, round(confidence, 2)
+            return [case]
+    return []
 
 
 def _apart(one: Observation, other: Observation) -> bool:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from jaxobs.ops.diagnosis import tracebacks
 from jaxobs.ops.diagnosis.evidence import ALERT, EVENT, FATAL, LAST, LINE, METRIC, RAISED, Evidence, Observation
 
 ENDED, STUCK, WRONG, SLOW = "ended", "stuck", "wrong", "slow"
@@ -211,7 +212,9 @@ class Raised:
     frames: str = ""
     """A regular expression that the files of the innermost calls must contain; any if empty."""
     about: str = ""
-    """The same of its text."""
+    """A regular expression of its whole message."""
+    phase: str = ""
+    """The phase of the program in which it was raised, as in `tracebacks`; any if empty."""
 
     def shows(self, observation: Observation) -> bool:
         """Whether it is such a line."""
@@ -219,7 +222,8 @@ class Raised:
         return (
             (recorded if observation.kind == EVENT else observation.kind == LINE and observation.name == RAISED)
             and (not self.frames or _compiled(self.frames).search(observation.data.get("frames", "")) is not None)
-            and (not self.about or _compiled(self.about).search(observation.text) is not None)
+            and (not self.about or _compiled(self.about).search(tracebacks.message(observation)) is not None)
+            and (not self.phase or tracebacks.phase(observation) == self.phase)
         )
 
 
@@ -239,12 +243,14 @@ class Fatal:
 class Silence:
     """The last that a source says of a process."""
 
+    about: str = ""
+    """A regular expression that its text must contain; any if empty."""
     weak: bool = False
     passes: bool = False
 
     def shows(self, observation: Observation) -> bool:
         """Whether it is that."""
-        return observation.kind == LAST
+        return observation.kind == LAST and (not self.about or bool(_compiled(self.about).search(observation.text)))
 
 
 UP = "up"

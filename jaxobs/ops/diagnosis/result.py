@@ -7,7 +7,7 @@ from typing import Any
 
 from jaxobs.facts.events import plain
 
-CAUSE, INCONCLUSIVE, NO_FAULT = "cause", "inconclusive", "no_fault"
+CAUSE, LIKELY, INCONCLUSIVE, NO_FAULT = "cause", "likely", "inconclusive", "no_fault"
 SUPPORTED, REFUTED, NO_DATA = "supported", "refuted", "no_data"
 
 
@@ -21,6 +21,8 @@ class Quote:
     time: str | None
     process: str | None
     text: str
+    weight: float | None = None
+    """How often the signs in it were right, as a share: see `weights`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +33,12 @@ class Cause:
     title: str
     component: str
     """The process, host or instance where it began; the source that shows it if none of these is known."""
+    where: str | None
+    """The innermost call in the user's own code that a traceback shows, such as `train.py:58 in step`."""
+    confidence: float
+    """How often a cause with such evidence is right, as a share: see `weights`."""
+    first_action: str
+    """The first thing to do: one sentence, with what the evidence says of paths, packages, versions or ports."""
     evidence: tuple[Quote, ...]
     fix: str
     runbook: str
@@ -62,7 +70,7 @@ class Diagnosis:
     """The result: the cause that started it first."""
 
     verdict: str
-    """`cause`, `inconclusive` or `no_fault`."""
+    """`cause`, `likely` (the first cause rests on weaker evidence), `inconclusive` or `no_fault`."""
     causes: tuple[Cause, ...] = ()
     hypotheses: tuple[Hypothesis, ...] = ()
     missing: tuple[str, ...] = ()

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from jaxobs.base.links import runbook_url
 from jaxobs.facts.events import timestamp
-from jaxobs.ops.diagnosis import counters, result
+from jaxobs.ops.diagnosis import counters, kinds, result, tracebacks
 from jaxobs.ops.diagnosis.cases import ONE_MESSAGE, Case, ancestors
-from jaxobs.ops.diagnosis.evidence import LAST, LINE, NO_EXIT, START, Courses, Evidence, Observation, is_before
+from jaxobs.ops.diagnosis.evidence import (
+    LAST,
+    LINE,
+    NO_EXIT,
+    RAISED,
+    START,
+    Courses,
+    Evidence,
+    Observation,
+    clean,
+    is_before,
+)  # fmt: skip
 from jaxobs.ops.diagnosis.knowledge import ENDED, IMPACTS
 from jaxobs.ops.diagnosis.onsets import began
 from jaxobs.ops.diagnosis.result import Cause, Hypothesis, Quote
@@ -24,6 +35,7 @@ _OPEN_ENDED = (
     "it ends without an exit: the process was still running, or it was killed. If it no longer runs, give its log, and "
     "what the kernel or the scheduler says of it."
 )
+_SENTENCE = re.compile(r"(?<=[.?]) (?=[A-Z`])|(?<=;) ")
 _BLAMED = re.compile(r"^ *The hosts? (?:that have bad TPUs )?are: ([\w.-]+)", re.MULTILINE)
 """The host that Megascale's digest of a hang takes for ill; another one has written it."""
 
@@ -53,20 +65,35 @@ def _cause(case: Case, standing: Mapping[str, Case], evidence: Evidence, course:
     component = _blamed(case) or _process(located) or _host(case) or case.onset.source
     since = began(case.known, case.strong, case.weak, evidence, course)
     since = located.onset.time if since is None else since
-    fix = case.known.fix
+    kind = kinds.found(case.id, case.strong)
+    where = next((clean(each.data["where"]) for each in case.strong if each.data.get("where")), None)
+    actions = [*([kind[1]] if kind else ()), *_asked(case, where)]
     advice = next((each.data["advice"] for each in case.strong if each.data.get("advice")), None)
+    fixes = [*actions, *([] if kind and case.is_general else [case.known.fix]), *([advice] if advice else [])]
     return Cause(
         id=case.id,
-        title=case.known.title,
+        title=(kind[0].title if kind else "") or case.known.title,
         component=component,
-        evidence=_quotes((*case.strong, *case.weak)),
-        fix=f"{fix} {advice}" if advice and advice not in fix else fix,
+        where=where,
+        confidence=case.confidence,
+        first_action=(actions or [advice or _SENTENCE.split(case.known.fix)[0]])[0],
+        evidence=_quotes((*case.strong, *case.weak), case),
+        fix=" ".join(dict.fromkeys(each for each in fixes if each not in case.known.fix or each is case.known.fix)),
         runbook=runbook_url(case.known.runbook),
         onset=None if since is None else timestamp(since),
         impact=IMPACTS[case.impact],
         victims=tuple(sorted({each for each in touched if each and each != component}, key=_by_number)),
         consequences=tuple(each.id for each in followers),
     )
+
+
+def _asked(case: Case, where: str | None) -> Iterator[str]:
+    """Yields what the message of an exception asks for, and for one that no diagnosis knows where to look."""
+    remedy = next((said for each in case.strong if each.name == RAISED and (said := tracebacks.remedy(each))), "")
+    if remedy:
+        yield f"The message says: {remedy.rstrip('.')}."
+    if case.is_general and where:
+        yield f"Look at {where}, the last line of the program's own code in the traceback."
 
 
 def _process(case: Case) -> str:
@@ -102,19 +129,19 @@ def hypothesis(case: Case, evidence: Evidence) -> Hypothesis:
     """What speaks for it, or against it, or why neither is known."""
     if case.against:
         return Hypothesis(
-            id=case.id, status=result.REFUTED, evidence=_quotes(case.against), because="this rules it out"
+            id=case.id, status=result.REFUTED, evidence=_quotes(case.against, case), because="this rules it out"
         )
     if case.strong:
         because = f"it follows from {', '.join(case.explained_by)}" if case.explained_by else case.because
         return Hypothesis(
-            id=case.id, status=result.SUPPORTED, evidence=_quotes((*case.strong, *case.weak)), because=because
+            id=case.id, status=result.SUPPORTED, evidence=_quotes((*case.strong, *case.weak), case), because=because
         )
     if case.weak:
         because = "other faults show the same"
-        return Hypothesis(id=case.id, status=result.SUPPORTED, evidence=_quotes(case.weak), because=because)
+        return Hypothesis(id=case.id, status=result.SUPPORTED, evidence=_quotes(case.weak, case), because=because)
     if case.passed:
         because = "the process continued after this"
-        return Hypothesis(id=case.id, status=result.REFUTED, evidence=_quotes(case.passed), because=because)
+        return Hypothesis(id=case.id, status=result.REFUTED, evidence=_quotes(case.passed, case), because=because)
     whole = [each for each in evidence.sources if each.kind in case.known.shown_by]
     if whole and all(each.is_whole for each in whole):
         said = ", ".join(each.name for each in whole[:MOST_EVIDENCE])
@@ -122,7 +149,7 @@ def hypothesis(case: Case, evidence: Evidence) -> Hypothesis:
     return Hypothesis(id=case.id, status=result.NO_DATA)
 
 
-def _quotes(observations: Iterable[Observation]) -> tuple[Quote, ...]:
+def _quotes(observations: Iterable[Observation], case: Case) -> tuple[Quote, ...]:
     """The first of each that say the same."""
     different: dict[tuple[str, str, str], Observation] = {}
     for each in observations:
@@ -134,6 +161,7 @@ def _quotes(observations: Iterable[Observation]) -> tuple[Quote, ...]:
             time=None if each.time is None else timestamp(each.time),
             process=each.process or None,
             text=each.quoted,
+            weight=case.weight(each),
         )
         for each in [*different.values()][:MOST_EVIDENCE]
     )

@@ -25,6 +25,13 @@ If the sign has a group, so many for each text in it.
 FOLLOWING = 5
 """Lines behind one that shows something that are kept with it."""
 
+ONE_WRITE = 1.0
+"""Seconds within which the lines of one message get their times, where a shipper of logs dates each line."""
+MOST_OF_A_MESSAGE = 30
+"""Lines of the message of an exception that are kept with its first one."""
+MOST_OF_ITS_TEXT = 3000
+"""Characters of these lines."""
+
 MOST_KNOWN = 1000
 MOST_PROCESSES = 1000
 """Processes that are distinguished in one file. Lines of others count as those of the file."""
@@ -69,11 +76,16 @@ _CAUGHT = re.compile(
 )
 """What comes before a traceback that ends a request or a callback, and not the program."""
 _FRAME = re.compile(
-    r"\s*File (?:\"(?P<file>[^\"]+)\", line \d|(?P<cell>[^\s:]+):\d+, in )|\[?(?P<old>[/~][^\s\]]+\.py)\]?\S* in |"
-    r"\u2502 (?P<rich>/\S+\.py):\d+ in "
+    r"\s*File (?:\"(?P<file>[^\"]+)\", line (?P<line>\d+)(?:, in (?P<function>\S+))?|"
+    r"(?P<cell>[^\s:]+):(?P<row>\d+), in )|\[?(?P<old>[/~][^\s\]]+\.py)\]?\S* in |"
+    r"\u2502 (?P<rich>/\S+\.py):(?P<number>\d+) in "
 )
 """Where a call of a traceback is: as Python tells it, IPython, IPython before its eighth version, and Rich."""
 _CALL = re.compile(r"\s*File \"[^\"]+\", line \d+, in ")
+_NOT_THE_USERS = re.compile(
+    r"(?:site|dist)-packages[/\\]|[/\\]lib(?:64)?[/\\]python\d|^<(?!stdin|ipython)|[/\\]jax[/\\]_src[/\\]"
+)
+"""In the name of a file: it belongs to a package or to Python itself."""
 _OF_CELL = re.compile(
     r"-+> *\d+ ?(?P<code>.*)|File [^\s:]+:\d+|Cell In|<ipython-input-|\[?[/~]\S+ in |\d+ frames$|\(\.\.\.\)|\[\.\.\."
 )
@@ -127,6 +139,8 @@ class _Reading:
     """By process: the files of the innermost calls in its traceback."""
     calls: dict[str, list[str]] = field(default_factory=dict)
     """By process: the latest lines of code in its traceback."""
+    places: dict[str, str] = field(default_factory=dict)
+    """By process: the innermost call in its traceback that is in the user's own code."""
     said: dict[str, str] = field(default_factory=dict)
     """By process: the latest line that belongs to no traceback."""
 
@@ -149,6 +163,7 @@ def read(
     found: list[Observation] = []
     may_show = gate(tuple(signs))
     open_lines: list[tuple[int, int]] = []
+    messages: list[tuple[int, int]] = []
     processes: set[str] = set()
     count = 0
     try:
@@ -163,6 +178,7 @@ def read(
                     if number - place <= FOLLOWING:
                         found[index] = _with_next(found[index], line.message)
                 open_lines = [each for each in open_lines if number - each[0] < FOLLOWING]
+                messages = [each for each in messages if _goes_on(found, *each, number, line)]
                 if len(processes) < MOST_PROCESSES:
                     processes.add(line.process or line.name)
                 elif (line.process or line.name) not in processes:
@@ -170,6 +186,7 @@ def read(
                 for each in _observed(reading, number, _dated(reading, line), may_show):
                     if each.kind == LINE:
                         open_lines.append((number, len(found)))
+                        messages += [(number, len(found))] if each.name == RAISED else []
                     found.append(each)
     except UnreadableError as error:
         return [], Source(kind="log", name=name, problem=str(error))
@@ -212,9 +229,23 @@ def _with_fences(lines: Iterable[tuple[int, str]], message: Callable[[str], str]
     yield from ((*each, False) for each in held)
 
 
-def _with_next(one: Observation, following: str) -> Observation:
-    text = f"{one.data.get('next', '')}\n{following[:500]}".strip("\n")
-    return replace(one, data={**one.data, "next": text})
+def _with_next(one: Observation, following: str, name: str = "next") -> Observation:
+    text = f"{one.data.get(name, '')}\n{following[:500]}".strip("\n")
+    return replace(one, data={**one.data, name: text})
+
+
+def _goes_on(found: list[Observation], place: int, index: int, number: int, line: LogLine) -> bool:
+    """Returns whether the message of an exception goes on with a line, which is kept with its first one then."""
+    first = found[index]
+    told = line.time is not None and first.time is not None and abs(line.time - first.time) > ONE_WRITE
+    ends = _TRACEBACK.search(line.message) or _CHAINED.match(line.message) or _FRAME.match(line.message)
+    if told or ends or line.level or number - place > MOST_OF_A_MESSAGE:
+        return False
+    if (line.process or line.name) not in ("", first.process):
+        return True  # A line of another process comes between.
+    if len(first.data.get("message", "")) < MOST_OF_ITS_TEXT:
+        found[index] = _with_next(first, line.message, "message")
+    return True
 
 
 def _dated(reading: _Reading, line: LogLine) -> LogLine:
@@ -342,6 +373,7 @@ def _called(reading: _Reading, process: str) -> dict[str, str]:
         "code": reading.codes.pop(process, ""),
         "frames": "\n".join(reading.frames.pop(process, ())),
         "calls": "\n".join(reading.calls.pop(process, ())),
+        "where": reading.places.pop(process, ""),
         "caught": "yes" if _CAUGHT.search(reading.said.get(process, "")) else "",
     }
     return {name: text for name, text in told.items() if text}
@@ -352,6 +384,7 @@ def _raised(reading: _Reading, process: str, line: LogLine) -> bool:
     if _TRACEBACK.search(line.message):
         reading.tracebacks[process] = 0
         reading.frames[process], reading.calls[process] = [], []
+        reading.places.pop(process, None)
         reading.hosts[process] = host_of(line.message)
         return False
     if process not in reading.tracebacks and _CALL.match(line.message):  # Its first line was not copied.
@@ -379,8 +412,12 @@ def _raised(reading: _Reading, process: str, line: LogLine) -> bool:
 def _take_call(reading: _Reading, process: str, message: str) -> None:
     """Keeps the file or the code of one line of a traceback."""
     if frame := _FRAME.match(message):
-        file = next(each for each in frame.groups() if each is not None)
+        file = frame["file"] or frame["cell"] or frame["old"] or frame["rich"]
         reading.frames[process] = [*reading.frames.get(process, ()), file[-MOST_CODE:]][-MOST_FRAMES:]
+        if not _NOT_THE_USERS.search(file):
+            line, function = frame["line"] or frame["row"] or frame["number"], frame["function"]
+            place = f"{file[-MOST_CODE:]}:{line}" if line else file[-MOST_CODE:]
+            reading.places[process] = f"{place} in {function}" if function and function != "<module>" else place
         return
     if message.startswith("\u2502") and not (message := _OF_RICH.sub("", message)):
         return

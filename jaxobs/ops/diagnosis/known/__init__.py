@@ -9,11 +9,12 @@ from __future__ import annotations
 import functools
 import tomllib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from importlib import resources
 from typing import Any, Protocol
 
 from jaxobs.base import discovery
-from jaxobs.ops.diagnosis import knowledge
+from jaxobs.ops.diagnosis import kinds, knowledge
 from jaxobs.ops.diagnosis.knowledge import AnySign, Knowledge
 
 _KINDS: Mapping[str, tuple[type[AnySign], str]] = {
@@ -51,6 +52,9 @@ def known() -> Mapping[str, Knowledge]:
             found[name] = _knowledge(table)
         except (TypeError, ValueError) as error:
             raise ValueError(f"`{name}` in {file}: {error}") from error
+    for name, ways in kinds.kinds().items():
+        signs = tuple(each.raised() for each in ways if each.sign)
+        found[name] = replace(found[name], signs=(*found[name].signs, *signs))
     return dict(sorted(found.items()))
 
 

@@ -1,0 +1,99 @@
+"""`python -m benchmarks.incidents.weights`: how often each sign of a fault was right, for `weights.json` of the room.
+
+A fault's own share comes from first tries alone: scenarios in which it was named before anything was changed for them,
+rightly or wrongly. A sign's share counts scenarios that were right at the first try fully, and others, for which it may
+have been written, by half; it starts from its fault's share, as if that had been seen twice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from benchmarks.incidents.evaluation import Outcome, replay_all
+from jaxobs.ops import diagnosis
+from jaxobs.ops.diagnosis import kinds
+from jaxobs.ops.diagnosis.cases import ANY_EXCEPTION
+from jaxobs.ops.diagnosis.evidence import LINE
+from jaxobs.ops.diagnosis.judging import weighed
+from jaxobs.ops.diagnosis.known import known
+from jaxobs.ops.diagnosis.weights import FAULT, KIND, READ, key
+
+FILE = Path(diagnosis.__file__).with_name("weights.json")
+BEFORE = 2.0
+"""How many scenarios a share counts for from which another one starts."""
+_WRONG = re.compile(r"^(?:cause \()?(\w+)\)? instead of |^named (\w+)|^(\w+) named as well")
+
+
+def weights(outcomes: Iterable[Outcome]) -> dict[str, dict[str, float]]:
+    """Returns the share of each sign by fault and `key`; under an empty key the share of the fault itself."""
+    replayed = list(outcomes)
+    right, wrong = Counter[str](), Counter[str]()
+    for each in replayed:
+        if each.scenario.first_try == "right":
+            right.update(each.scenario.causes)
+        elif named := _WRONG.match(each.scenario.first_try or ""):
+            wrong.update(one for one in named.groups() if one)
+    table = {}
+    cases = [weighed(each.evidence, known()) for each in replayed]
+    for name, fault in sorted(known().items()):
+        share = (right[name] + BEFORE * READ) / (right[name] + wrong[name] + BEFORE)
+        seen, kept = Counter[str](), Counter[str]()
+        for each, found in zip(replayed, cases, strict=True):
+            blind = 1.0 if each.scenario.first_try == "right" else 0.5
+            strong = found[name].strong
+            for sign in {key(sign) for sign in fault.signs for one in strong if not sign.weak and sign.shows(one)}:
+                seen[sign] += blind  # type: ignore[assignment]
+                kept[sign] += blind * (name in each.scenario.causes)  # type: ignore[assignment]
+        table[name] = {FAULT: round(share, 2)} | {
+            sign: round((kept[sign] + BEFORE * share) / (count + BEFORE), 2) for sign, count in sorted(seen.items())
+        }
+        if fault.general >= ANY_EXCEPTION:
+            table[name] = {FAULT: round(share, 2)} | _of_kinds(name, replayed)
+    return table
+
+
+def _of_kinds(fault: str, replayed: Iterable[Outcome]) -> dict[str, float]:
+    """Returns the share of a general fault among the exceptions of a known kind, at the first try."""
+    right = wrong = 0
+    for each in replayed:
+        named = _WRONG.match(each.scenario.first_try or "")
+        first = fault in each.scenario.causes and each.scenario.first_try == "right"
+        if (first or (named and fault in named.groups())) and kinds.found(fault, each.evidence.of_kind(LINE)):
+            right, wrong = right + first, wrong + (not first)
+    return {KIND: round((right + BEFORE * READ) / (right + wrong + BEFORE), 2)} if right + wrong else {}
+
+
+def _lines(table: dict[str, dict[str, float]]) -> Iterator[str]:
+    yield "{"
+    rows = [f"  {json.dumps(name)}: {json.dumps(signs)}" for name, signs in table.items()]
+    yield ",\n".join(rows)
+    yield "}"
+
+
+def main() -> int:
+    """Prints the shares of the faults, or writes all with `--write`; fails with `--check` if the file has others."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.incidents.weights", description=__doc__)
+    parser.add_argument("--write", action="store_true", help=f"write {FILE.name}")
+    parser.add_argument("--check", action="store_true", help=f"fail if {FILE.name} is not up to date")
+    args = parser.parse_args()
+    table = weights(replay_all())
+    text = "\n".join(_lines(table)) + "\n"
+    if args.write:
+        FILE.write_text(text, encoding="utf-8")
+    elif args.check:
+        return int(not FILE.is_file() or FILE.read_text(encoding="utf-8") != text)
+    else:
+        print(
+            "\n".join(f"{signs['']:.2f}  {name}" for name, signs in sorted(table.items(), key=lambda each: each[1][""]))
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

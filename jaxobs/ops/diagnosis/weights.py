@@ -1,0 +1,49 @@
+"""How much a sign says: the share of public threads with it in which its fault was the cause.
+
+`python -m benchmarks.incidents.weights --write` counts these shares on the corpus and writes `weights.json`. Threads
+that were right at the first try count twice as much as others, for which a sign may have been written.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Mapping
+from importlib import resources
+from typing import cast
+
+from jaxobs.ops.diagnosis.knowledge import AnySign, Event, Metric
+
+OWN = 0.9
+"""Weight of an event or a metric of jaxobs that the corpus does not have: it needs no reading."""
+READ = 0.7
+"""Weight of a sign in a text that the corpus does not have."""
+WEAK = 0.35
+"""Most that a weak sign weighs."""
+FAULT, KIND = "", "kind"
+"""Keys of the share of a fault itself, and of a general fault where the exception is of a known kind."""
+
+
+def key(sign: AnySign) -> str:
+    """Returns the name of a sign in the file: a digest of all that it asks for."""
+    return hashlib.sha256(repr(sign).encode()).hexdigest()[:10]
+
+
+@functools.cache
+def weight(fault: str, sign: AnySign) -> float:
+    """Returns the weight of a sign of a fault, from 0 to 1."""
+    usual = OWN if isinstance(sign, Event | Metric) else share(fault, FAULT)
+    found = _table().get(fault, {}).get(key(sign), usual)
+    return min(found, WEAK) if sign.weak else found
+
+
+def share(fault: str, which: str) -> float:
+    """Returns how often a fault was the cause where it was named at the first try, from 0 to 1."""
+    return _table().get(fault, {}).get(which, READ)
+
+
+@functools.cache
+def _table() -> Mapping[str, Mapping[str, float]]:
+    text = (resources.files(__package__) / "weights.json").read_text(encoding="utf-8")
+    return cast("Mapping[str, Mapping[str, float]]", json.loads(text))

@@ -21,8 +21,9 @@ from jaxobs.ops.diagnosis import kinds
 from jaxobs.ops.diagnosis.cases import ANY_EXCEPTION
 from jaxobs.ops.diagnosis.evidence import LINE
 from jaxobs.ops.diagnosis.judging import weighed
+from jaxobs.ops.diagnosis.knowledge import AnySign
 from jaxobs.ops.diagnosis.known import known
-from jaxobs.ops.diagnosis.weights import FAULT, KIND, READ, key
+from jaxobs.ops.diagnosis.weights import FAULT, KIND, READ, key, usual
 
 FILE = Path(diagnosis.__file__).with_name("weights.json")
 BEFORE = 2.0
@@ -43,18 +44,21 @@ def weights(outcomes: Iterable[Outcome]) -> dict[str, dict[str, float]]:
     cases = [weighed(each.evidence, known()) for each in replayed]
     for name, fault in sorted(known().items()):
         share = (right[name] + BEFORE * READ) / (right[name] + wrong[name] + BEFORE)
-        seen, kept = Counter[str](), Counter[str]()
+        seen: dict[AnySign, float] = {}
+        kept: dict[AnySign, float] = {}
         for each, found in zip(replayed, cases, strict=True):
             blind = 1.0 if each.scenario.first_try == "right" else 0.5
-            strong = found[name].strong
-            for sign in {key(sign) for sign in fault.signs for one in strong if not sign.weak and sign.shows(one)}:
-                seen[sign] += blind  # type: ignore[assignment]
-                kept[sign] += blind * (name in each.scenario.causes)  # type: ignore[assignment]
-        table[name] = {FAULT: round(share, 2)} | {
-            sign: round((kept[sign] + BEFORE * share) / (count + BEFORE), 2) for sign, count in sorted(seen.items())
+            follows = any(one in each.scenario.causes for one in fault.follows) or "*" in fault.follows
+            strong = () if follows and name not in each.scenario.causes else found[name].strong
+            for sign in {sign for sign in fault.signs for one in strong if not sign.weak and sign.shows(one)}:
+                seen[sign] = seen.get(sign, 0.0) + blind
+                kept[sign] = kept.get(sign, 0.0) + blind * (name in each.scenario.causes)
+        known_signs = {
+            key(sign): round((kept[sign] + BEFORE * usual(sign, share)) / (count + BEFORE), 2)
+            for sign, count in seen.items()
         }
-        if fault.general >= ANY_EXCEPTION:
-            table[name] = {FAULT: round(share, 2)} | _of_kinds(name, replayed)
+        more = _of_kinds(name, replayed) if fault.general >= ANY_EXCEPTION else dict(sorted(known_signs.items()))
+        table[name] = {FAULT: round(share, 2)} | more
     return table
 
 

@@ -137,6 +137,13 @@ def _lines(found: Diagnosis) -> Iterator[str]:
         if rest := cause.fix.removeprefix(cause.first_action).strip():
             yield f"  then:      {safe(rest)}"
         yield f"  runbook:   {cause.runbook}"
+    if found.changed:
+        yield ""
+        yield "Changed before it:"
+    for each in found.changed:
+        whose = f" of {each.process}" if each.process else ""
+        change = f"from {each.before or 'nothing'} to {each.after or 'nothing'}"
+        yield f"  {safe(f'{each.what}{whose}: {change} at {each.time}')}"
     named = {each.id for each in found.causes}
     yield from _considered(
         "Also seen:", [each for each in found.hypotheses if each.status == SUPPORTED and each.id not in named]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from jaxobs.ops.diagnosis import kinds, weights
-from jaxobs.ops.diagnosis.evidence import RAISED, Observation
+from jaxobs.ops.diagnosis.evidence import LINE, RAISED, Observation
 from jaxobs.ops.diagnosis.knowledge import ENDED, IMPACTS, AnySign, Knowledge
 
 ANY_EXCEPTION = 3
@@ -42,8 +42,8 @@ class Case:
 
     @property
     def is_general(self) -> bool:
-        """Whether any exception shows it: it says that a program failed, and not of what."""
-        return self.known.general >= ANY_EXCEPTION
+        """Whether all that shows it is that something was raised, whatever it was."""
+        return self.known.general >= ANY_EXCEPTION and bool(self.strong) and self.onset.kind == LINE
 
     @property
     def stands(self) -> bool:
@@ -63,9 +63,13 @@ class Case:
             return self.borne_out
         if self.is_general:
             return weights.share(self.id, weights.KIND if kinds.found(self.id, self.strong) else weights.FAULT)
-        different = {sign for each in self.strong or self.weak for sign in self.shown[id(each)]}
+        best: dict[AnySign, float] = {}
+        for each in self.strong or self.weak:
+            for sign in self.shown[id(each)]:
+                most = weights.WATCHED if each.data.get("severity") == "info" else 1.0
+                best[sign] = max(best.get(sign, 0.0), min(weights.weight(self.id, sign), most))
         doubt = 1.0
-        for rank, one in enumerate(sorted((weights.weight(self.id, sign) for sign in different), reverse=True)):
+        for rank, one in enumerate(sorted(best.values(), reverse=True)):
             doubt *= 1.0 - one / (1 + bool(rank))
         return round(1.0 - doubt, 2)
 

@@ -70,7 +70,8 @@ def judge(evidence: Evidence, known: Mapping[str, Knowledge]) -> Diagnosis:
     return Diagnosis(
         verdict=verdict,
         causes=telling.causes(named or likely, standing, evidence, course),
-        hypotheses=tuple(telling.hypothesis(each, evidence) for each in cases.values()),
+        hypotheses=tuple(telling.hypothesis(each, evidence) for each in sorted(cases.values(), key=_rank)),
+        changed=telling.changed(named or likely, evidence),
         missing=tuple(telling.missing(verdict, open_symptoms, cases.values(), evidence)),
     )
 
@@ -260,6 +261,12 @@ def _most_likely(cases: Iterable[Case]) -> list[Case]:
             case.strong, case.borne_out = case.weak, round(confidence, 2)
             return [case]
     return []
+
+
+def _rank(case: Case) -> tuple[bool, float, str]:
+    """What something speaks for comes first, by how much does; then the names decide."""
+    supported = bool(case.strong or case.weak) and not case.against
+    return not supported, -case.confidence if supported else 0.0, case.id
 
 
 def _apart(one: Observation, other: Observation) -> bool:

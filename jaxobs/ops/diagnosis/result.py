@@ -66,6 +66,20 @@ class Hypothesis:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """Difference between two starts of a process, before the first cause began."""
+
+    what: str
+    """Name of a package or variable: `jax`, `XLA_FLAGS`, or `commit`."""
+    before: str
+    """Its value at the earlier start; empty if it had none."""
+    after: str
+    time: str | None
+    """When the later start was, RFC 3339."""
+    process: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
     """The result: the cause that started it first."""
 
@@ -73,6 +87,8 @@ class Diagnosis:
     """`cause`, `likely` (the first cause rests on weaker evidence), `inconclusive` or `no_fault`."""
     causes: tuple[Cause, ...] = ()
     hypotheses: tuple[Hypothesis, ...] = ()
+    changed: tuple[Change, ...] = ()
+    """Versions, flags and the commit that differ between starts, the latest first."""
     missing: tuple[str, ...] = ()
     """What to collect, and what could not be read."""
 

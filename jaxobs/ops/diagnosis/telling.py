@@ -25,10 +25,12 @@ from jaxobs.ops.diagnosis.evidence import (
 )  # fmt: skip
 from jaxobs.ops.diagnosis.knowledge import ENDED, IMPACTS
 from jaxobs.ops.diagnosis.onsets import began
-from jaxobs.ops.diagnosis.result import Cause, Hypothesis, Quote
+from jaxobs.ops.diagnosis.result import Cause, Change, Hypothesis, Quote
 
 MOST_EVIDENCE = 5
 """Quotes of one hypothesis."""
+_COMPARED = ("version:", "flag:", "commit:")
+_MOST_CHANGES = 10
 _MOST_NAMED = 6
 """Processes that nothing was given of."""
 _OPEN_ENDED = (
@@ -69,7 +71,7 @@ def _cause(case: Case, standing: Mapping[str, Case], evidence: Evidence, course:
     where = next((clean(each.data["where"]) for each in case.strong if each.data.get("where")), None)
     actions = [*([kind[1]] if kind else ()), *_asked(case, where)]
     advice = next((each.data["advice"] for each in case.strong if each.data.get("advice")), None)
-    fixes = [*actions, *([] if kind and case.is_general else [case.known.fix]), *([advice] if advice else [])]
+    fixes = [*actions, *([advice] if advice else []), *([] if kind and case.is_general else [case.known.fix])]
     return Cause(
         id=case.id,
         title=(kind[0].title if kind else "") or case.known.title,
@@ -78,7 +80,7 @@ def _cause(case: Case, standing: Mapping[str, Case], evidence: Evidence, course:
         confidence=case.confidence,
         first_action=(actions or [advice or _SENTENCE.split(case.known.fix)[0]])[0],
         evidence=_quotes((*case.strong, *case.weak), case),
-        fix=" ".join(dict.fromkeys(each for each in fixes if each not in case.known.fix or each is case.known.fix)),
+        fix=" ".join(dict.fromkeys(each for each in fixes if each is case.known.fix or each not in case.known.fix)),
         runbook=runbook_url(case.known.runbook),
         onset=None if since is None else timestamp(since),
         impact=IMPACTS[case.impact],
@@ -165,6 +167,28 @@ def _quotes(observations: Iterable[Observation], case: Case) -> tuple[Quote, ...
         )
         for each in [*different.values()][:MOST_EVIDENCE]
     )
+
+
+def changed(named: Sequence[Case], evidence: Evidence) -> tuple[Change, ...]:
+    """Returns how each start of a process before the first cause differs from the start before it, the latest first."""
+    found: list[tuple[float, Change]] = []
+    begun: dict[str, Mapping[str, str]] = {}
+    for start in evidence.of_kind(START):
+        told = {name: value for name, value in start.data.items() if name.startswith(_COMPARED)}
+        late = bool(named) and is_before(start, named[0].onset) is False
+        if not told or late or start.time is None:
+            continue
+        earlier = begun.get(start.process)
+        begun[start.process] = told
+        for name in sorted({*told, *(earlier or ())}) if earlier is not None else ():
+            before, after = (earlier or {}).get(name, ""), told.get(name, "")
+            if before != after:
+                what = name.partition(":")[2] or "commit"
+                one = Change(
+                    what=what, before=before, after=after, time=timestamp(start.time), process=start.process or None
+                )  # fmt: skip
+                found.append((start.time, one))
+    return tuple(each for _, each in sorted(found, key=lambda each: -each[0])[:_MOST_CHANGES])
 
 
 def missing(verdict: str, open_symptoms: Sequence[Case], cases: Iterable[Case], evidence: Evidence) -> Iterable[str]:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import cast
 
-from jaxobs.ops.diagnosis.knowledge import AnySign, Event, Metric
+from jaxobs.ops.diagnosis.knowledge import Alert, AnySign, Event, Metric
 
 OWN = 0.9
 """Weight of an event or a metric of jaxobs that the corpus does not have: it needs no reading."""
@@ -21,6 +21,8 @@ READ = 0.7
 """Weight of a sign in a text that the corpus does not have."""
 WEAK = 0.35
 """Most that a weak sign weighs."""
+WATCHED = 0.6
+"""Most that a finding weighs which is information to the process itself: its run was too short for more."""
 FAULT, KIND = "", "kind"
 """Keys of the share of a fault itself, and of a general fault where the exception is of a known kind."""
 
@@ -33,9 +35,13 @@ def key(sign: AnySign) -> str:
 @functools.cache
 def weight(fault: str, sign: AnySign) -> float:
     """Returns the weight of a sign of a fault, from 0 to 1."""
-    usual = OWN if isinstance(sign, Event | Metric) else share(fault, FAULT)
-    found = _table().get(fault, {}).get(key(sign), usual)
+    found = _table().get(fault, {}).get(key(sign), usual(sign, share(fault, FAULT)))
     return min(found, WEAK) if sign.weak else found
+
+
+def usual(sign: AnySign, share_of_fault: float) -> float:
+    """Returns the weight of a sign of which nothing more is known than the share of its fault."""
+    return max(OWN, share_of_fault) if isinstance(sign, Alert | Event | Metric) else share_of_fault
 
 
 def share(fault: str, which: str) -> float:

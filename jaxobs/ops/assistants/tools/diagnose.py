@@ -16,8 +16,9 @@ def make(sources: Sources) -> Callable[..., Answer]:
     def diagnose(minutes: Annotated[int, Field(ge=1, le=1440)] = 60) -> Answer:
         """The cause of an incident from all sources together: logs, event logs, metrics, processes, Prometheus.
 
-        `cause`: named with evidence, the one that started it first. `inconclusive`: something happened, and `missing`
-        says what to collect. `no_fault`: nothing shows one. `minutes` is how far back a Prometheus is asked.
+        `cause`: named with evidence, the one that started it first. `likely`: other faults can show the same, and
+        `confidence` is how often such evidence was right. `inconclusive`: something happened, and `missing` says what
+        to collect. `no_fault`: nothing shows one. `minutes` is how far back a Prometheus is asked.
         """
         if sources.inputs == Inputs():
             return no_data("The server was started without any source to diagnose.")
@@ -31,7 +32,7 @@ def make(sources: Sources) -> Callable[..., Answer]:
         return ok(
             f"Verdict: {found['verdict']}{f' ({names})' if names else ''}. It rests on rules, not on a model.",
             {"verdict": found["verdict"], "causes": found["causes"], "considered": considered,
-             "missing": found["missing"]},
+             "changed": found["changed"], "missing": found["missing"]},
         )  # fmt: skip
 
     return diagnose

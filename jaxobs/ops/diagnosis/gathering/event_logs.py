@@ -161,9 +161,15 @@ def _of_its_time(end: Exit, place: int, source: str, process: str) -> Iterator[O
 def _standing(findings: list[tuple[int, Finding]], wall: float, source: str, process: str) -> Iterator[Observation]:
     """The findings that count, as the verdict of the process weighs them."""
     places = {each.id: (place, each) for place, each in findings}
-    for entry in verdict.of([each for _, each in findings], wall).findings:
+    judged = verdict.of([each for _, each in findings], wall)
+    for entry in judged.findings:
         place, finding = places[entry.id]
-        if entry.severity == "info" or finding.finding in _SAID_ELSEWHERE or _is_cheap(entry, finding):
+        watched = judged.verdict == "watch" and (entry.cost.share or 0.0) >= _WATCHED_SHARE
+        if (
+            (entry.severity == "info" and not watched)
+            or finding.finding in _SAID_ELSEWHERE
+            or _is_cheap(entry, finding)
+        ):
             continue
         yield Observation(
             kind=EVENT, source=source, place=place, name=f"finding:{finding.finding}",
@@ -173,6 +179,8 @@ def _standing(findings: list[tuple[int, Finding]], wall: float, source: str, pro
 
 
 _CHEAP_SECONDS, _CHEAP_SHARE = 30.0, 0.02
+_WATCHED_SHARE = 0.1
+"""Share of a process' time from which a finding that is information counts, where no worse one was found."""
 _LAST_BATCH_SHARE = 0.2
 
 
@@ -214,6 +222,7 @@ _SAID_ELSEWHERE = {"uncaught_error", "memory_ran_out", "nonfinite_values"}
 
 def _data(finding: Finding) -> dict[str, str]:
     told = {key: str(value)[:200] for key, value in finding.data.items() if isinstance(value, str | int | float)}
+    told |= {"where": finding.where} if finding.where else {}
     return told | {"function": finding.function, "severity": finding.severity, "advice": finding.advice[:500]}
 
 
@@ -247,7 +256,7 @@ def _of_event(
         name = f"error:{event.error_kind or ''}"
         text = f"{event.error}: {_OS_ERROR.sub(_as_printed, event.message or '')}"
         ended = event.uncaught and (event.report is not None or event.time > survived)
-        data = {"uncaught": "yes" if ended else "no", "call_site": event.call_site or ""}
+        data = {"uncaught": "yes" if ended else "no", "where": event.call_site or ""}
         if event.advice:
             data |= {"advice": event.advice, "meaning": event.meaning or ""}
     elif isinstance(event, OutOfMemory):
@@ -260,7 +269,9 @@ def _of_event(
         name = f"nonfinite:{event.name}"
         step = "" if event.step is None else f" at call {event.step}"
         text = f"{event.name}{event.path} is {event.what}{step}, {event.call_site or 'unknown line'}"
-        data = {"source": event.source} | ({"recovered": "yes"} if event.name in recovered else {})
+        data = {"source": event.source, "where": event.call_site or ""} | (
+            {"recovered": "yes"} if event.name in recovered else {}
+        )
     elif isinstance(event, Exit):
         name = f"exit:{event.reason}:{event.detail or ''}"
         text = f"the process ended: {event.reason} {event.detail or ''}"
@@ -272,6 +283,7 @@ def _of_event(
         data = {"hostname": event.hostname or "", "platform": event.platform or "", "count": str(event.process_count)}
         data |= {f"version:{key}": value for key, value in event.versions.items()}
         data |= {f"flag:{key}": value for key, value in event.flags.items()}
+        data |= {"commit:": event.commit} if event.commit else {}
     yield Observation(
         kind=kind, source=source, place=place, name=name, time=event.time, process=process, text=text[:MOST_TEXT],
         data=data,

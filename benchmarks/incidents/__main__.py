@@ -28,7 +28,8 @@ def written(page: str, text: str) -> str:
 
 
 def result(outcomes: Sequence[Outcome]) -> str:
-    return "\n\n".join([table(outcomes), rows(outcomes), summary(outcomes)])
+    """What the page shows: the first tries, which say how right a diagnosis is on an incident that nobody had read."""
+    return summary(outcomes)
 
 
 def diagnoses() -> str:
@@ -47,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = parser.parse_args(arguments)
     outcomes = replay_all()
     text = result(outcomes)
-    print(text)
+    print("\n\n".join([table(outcomes), rows(outcomes), text]))
     wrong = [each for each in outcomes if each.wrong is not None]
     for each in wrong:
         print(f"{each.scenario.family}/{each.scenario.name}: {each.wrong}", file=sys.stderr)

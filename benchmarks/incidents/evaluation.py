@@ -139,9 +139,12 @@ def summary(outcomes: Sequence[Outcome]) -> str:
     blamed = sum(bool(each.diagnosis.causes) for each in controls)
     held = [each for each in outcomes if each.scenario.held_out]
     first = sum(each.scenario.first_try == "right" for each in held)
+    named = [each for each in outcomes if each.diagnosis.causes and each.wrong is None]
+    likely = sum(each.diagnosis.verdict == LIKELY for each in named)
     return (
-        f"{right} of {len(outcomes)} are right (95 % interval {low:.1%} to {high:.1%}); {len(public)} were made after "
-        f"public threads, {len(controls)} are healthy controls, of which {blamed} were blamed. {len(held)} were "
-        f"written after the diagnoses, most of them from threads not read before: {first} of them were right at the "
-        f"first try. The diagnoses were changed after each round:\n\n{rounds(outcomes)}"
+        f"{first} of {len(held)} incidents were right at the first try ({first / len(held):.0%}): nobody had written a "
+        f"sign for them. After each round the signs were changed, so that all of them can be replayed:\n\n"
+        f"{rounds(outcomes)}\n\nReplayed, {right} of {len(outcomes)} are right (95 % interval {low:.1%} to {high:.1%}), "
+        f"{likely} of {len(named)} with a cause as `likely`: that says that nothing got worse, and no more. {len(public)} "
+        f"were made after public threads, {len(controls)} are healthy controls, of which {blamed} were blamed."
     )

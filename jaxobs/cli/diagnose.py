@@ -124,7 +124,7 @@ def _lines(found: Diagnosis) -> Iterator[str]:
     yield _HEADLINES[found.verdict]
     for cause in found.causes:
         yield ""
-        yield f"{safe(cause.title)}   [{cause.id}, confidence {cause.confidence:.0%}]"
+        yield f"{safe(cause.title)}   [{cause.id}]   confidence {cause.confidence:.0%}"
         yield f"  do first:  {safe(cause.first_action)}"
         yield f"  where:     {safe(cause.component)}" + (f", since {cause.onset}" if cause.onset else "")
         if cause.where:
@@ -135,7 +135,7 @@ def _lines(found: Diagnosis) -> Iterator[str]:
             yield f"  explains:  {', '.join(cause.consequences)}"
         yield from _quoted("evidence:", cause.evidence)
         if rest := cause.fix.removeprefix(cause.first_action).strip():
-            yield f"  then:      {safe(rest)}"
+            yield f"  fix:       {safe(rest)}"
         yield f"  runbook:   {cause.runbook}"
     if found.changed:
         yield ""

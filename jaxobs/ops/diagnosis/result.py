@@ -33,12 +33,6 @@ class Cause:
     title: str
     component: str
     """The process, host or instance where it began; the source that shows it if none of these is known."""
-    where: str | None
-    """The innermost call in the user's own code that a traceback shows, such as `train.py:58 in step`."""
-    confidence: float
-    """How often a cause with such evidence is right, as a share: see `weights`."""
-    first_action: str
-    """The first thing to do: one sentence, with what the evidence says of paths, packages, versions or ports."""
     evidence: tuple[Quote, ...]
     fix: str
     runbook: str
@@ -47,6 +41,12 @@ class Cause:
     """When its first sign appeared, RFC 3339; None if the sources have no clock."""
     impact: str
     """`ended`, `stuck`, `wrong` or `slow`."""
+    where: str | None = None
+    """The innermost call in the user's own code that a traceback shows, such as `train.py:58 in step`."""
+    confidence: float = 1.0
+    """How often a cause with such evidence is right, as a share: see `weights`."""
+    first_action: str = ""
+    """The first thing to do: one sentence, with what the evidence says of paths, packages, versions or ports."""
     victims: tuple[str, ...] = ()
     """Processes that failed because of it."""
     consequences: tuple[str, ...] = ()

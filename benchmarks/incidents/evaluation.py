@@ -144,7 +144,8 @@ def summary(outcomes: Sequence[Outcome]) -> str:
     return (
         f"{first} of {len(held)} incidents were right at the first try ({first / len(held):.0%}): nobody had written a "
         f"sign for them. After each round the signs were changed, so that all of them can be replayed:\n\n"
-        f"{rounds(outcomes)}\n\nReplayed, {right} of {len(outcomes)} are right (95 % interval {low:.1%} to {high:.1%}), "
-        f"{likely} of {len(named)} with a cause as `likely`: that says that nothing got worse, and no more. {len(public)} "
-        f"were made after public threads, {len(controls)} are healthy controls, of which {blamed} were blamed."
+        f"{rounds(outcomes)}\n\nReplayed, {right} of {len(outcomes)} are right (95 % interval {low:.1%} to "
+        f"{high:.1%}), {likely} of {len(named)} with a cause as `likely`: that says that nothing got worse, and no "
+        f"more. {len(public)} were made after public threads, {len(controls)} are healthy controls, of which {blamed} "
+        "were blamed."
     )

@@ -57,6 +57,7 @@ def judge(evidence: Evidence, known: Mapping[str, Knowledge]) -> Diagnosis:
     for each in [each for each in named if each.impact > worst]:
         named.remove(each)
         each.because = "it does not explain the worst that happened"
+    _one_line_one_cause(named)
     named.sort(key=lambda each: (each.impact, each.onset.order, each.id))
     likely = [] if named or open_symptoms else _most_likely(cases.values())
     unread = [each for each in evidence.sources if each.problem is not None]
@@ -246,6 +247,16 @@ def _without_rivals(roots: Sequence[Case], standing: Mapping[str, Case]) -> list
         else:
             named.append(case)
     return named
+
+
+def _one_line_one_cause(named: list[Case]) -> None:
+    """Takes out a cause all of whose signs are those of another one, of which they are more often right."""
+    shown = {each.id: set(map(id, each.strong)) for each in named}
+    for case in [*named]:
+        better = [each for each in named if shown[case.id] <= shown[each.id] and each.confidence > case.confidence]
+        if better:
+            named.remove(case)
+            case.because = f"the same lines speak more for {better[0].id}"
 
 
 def _most_likely(cases: Iterable[Case]) -> list[Case]:

@@ -50,6 +50,8 @@ class Scenario:
     """The public thread that it was made after: `jax-ml/jax#22070`."""
     truth: str
     """Sentence on what was the matter, according to the maintainers of that thread or to who made the fault."""
+    cure: str
+    """Sentence on what solves it; empty if nobody knows."""
     held_out: bool
     """True if it was written after the diagnoses, which were not changed before the first try."""
     round: int | None
@@ -96,7 +98,7 @@ def _read(path: Path, name: str, text: str) -> Scenario:
         family=path.stem, name=name, kind=told.pop("kind"), expect=told.pop("expect"),
         causes=tuple(causes), component=told.pop("component", None),
         onset=None if onset is None else moment(onset), victims=tuple(told.pop("victims", ())),
-        after=told.pop("after", None), truth=told.pop("truth"), held_out="first_try" in told,
+        after=told.pop("after", None), truth=told.pop("truth"), cure=told.pop("cure", ""), held_out="first_try" in told,
         round=told.pop("round", None), first_try=told.pop("first_try", None), sections=sections,
     )  # fmt: skip
     if found.held_out != (found.round is not None):

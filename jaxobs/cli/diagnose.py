@@ -151,6 +151,13 @@ def _lines(found: Diagnosis) -> Iterator[str]:
     yield from _considered(
         "Ruled out:", [each for each in found.hypotheses if each.status == REFUTED and each.evidence]
     )
+    if found.known:
+        yield ""
+        yield "Known incidents that read alike:"
+    for incident in found.known:
+        yield f"  {incident.what}"
+        yield f"    cure:    {incident.cure}"
+        yield f"    thread:  {incident.thread}"
     if found.missing:
         yield ""
         yield "Collect, or note:"

@@ -11,8 +11,9 @@ gives an equal diagnosis, byte for byte. Each fault is a file in `known/`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
-from jaxobs.ops.diagnosis import gathering, judging
+from jaxobs.ops.diagnosis import gathering, judging, nearest
 from jaxobs.ops.diagnosis.evidence import Evidence
 from jaxobs.ops.diagnosis.gathering import BUDGET
 from jaxobs.ops.diagnosis.gathering import TIMEOUT as TIMEOUT
@@ -24,7 +25,7 @@ from jaxobs.ops.diagnosis.gathering.places import File
 from jaxobs.ops.diagnosis.gathering.prometheus import metric_names
 from jaxobs.ops.diagnosis.knowledge import FINDINGS, Line, Metric
 from jaxobs.ops.diagnosis.known import known
-from jaxobs.ops.diagnosis.result import Diagnosis
+from jaxobs.ops.diagnosis.result import NO_FAULT, Diagnosis
 
 
 def gather(
@@ -56,4 +57,7 @@ def gather(
 
 def diagnose(evidence: Evidence) -> Diagnosis:
     """What happened, as far as the evidence shows it: the cause that started it first, and what followed from it."""
-    return judging.judge(evidence, known())
+    found = judging.judge(evidence, known())
+    if found.verdict == NO_FAULT:
+        return found
+    return replace(found, known=nearest.known_incidents(evidence, [each.id for each in found.causes]))

@@ -11,11 +11,12 @@ MOST_TEXT = 4096
 MOST_QUOTED = 300
 """Characters of it in a report."""
 
-LINE, EVENT, METRIC, ALERT, PROGRESS, START, END, LAST = (
-    "line", "event", "metric", "alert", "progress", "start", "end", "last",
+LINE, EVENT, METRIC, ALERT, PROGRESS, START, END, LAST, SAID = (
+    "line", "event", "metric", "alert", "progress", "start", "end", "last", "said",
 )  # fmt: skip
 """Kinds of observations: a line of a job's log; an event of jaxobs; a sample of a metric; a firing alert; a step that
-was made; a process that starts; one that ends as it should; the last that is heard of one."""
+was made; a process that starts; one that ends as it should; the last that is heard of one; a line that speaks of
+trouble, whether or not a sign knows it."""
 NO_EXIT = "the log of the process ends without an exit"
 """The text of the last that an event log says of a process that did not say that it ends."""
 RAISED, FATAL = "raised", "fatal"

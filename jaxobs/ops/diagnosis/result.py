@@ -80,6 +80,18 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KnownIncident:
+    """Public thread about an incident whose log reads like this one."""
+
+    thread: str
+    """The address of the thread."""
+    what: str
+    """One sentence: what had happened."""
+    cure: str
+    """One sentence: what solves it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
     """The result: the cause that started it first."""
 
@@ -91,6 +103,8 @@ class Diagnosis:
     """Versions, flags and the commit that differ between starts, the latest first."""
     missing: tuple[str, ...] = ()
     """What to collect, and what could not be read."""
+    known: tuple[KnownIncident, ...] = ()
+    """Up to three known incidents that are nearest, the nearest first; none where there is no fault."""
 
     def as_json(self) -> dict[str, Any]:
         """What `jaxobs diagnose --json` prints."""

@@ -32,7 +32,7 @@ def make(sources: Sources) -> Callable[..., Answer]:
         return ok(
             f"Verdict: {found['verdict']}{f' ({names})' if names else ''}. It rests on rules, not on a model.",
             {"verdict": found["verdict"], "causes": found["causes"], "considered": considered,
-             "changed": found["changed"], "missing": found["missing"]},
+             "changed": found["changed"], "known": found["known"], "missing": found["missing"]},
         )  # fmt: skip
 
     return diagnose

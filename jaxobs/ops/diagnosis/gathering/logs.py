@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from jaxobs.ops.diagnosis.evidence import END, FATAL, LAST, LINE, PROGRESS, RAISED, START, Observation, Source
+from jaxobs.ops.diagnosis.evidence import END, FATAL, LAST, LINE, PROGRESS, RAISED, SAID, START, Observation, Source
 from jaxobs.ops.diagnosis.gathering.bounded import Lines, UnreadableError
 from jaxobs.ops.diagnosis.gathering.collected import entries
 from jaxobs.ops.diagnosis.gathering.instances import Column, column
@@ -97,6 +97,14 @@ _RAISED = re.compile(
     r"(?:[A-Za-z_]\w*\.)+\w*error)(?:: |$)"
 )
 _CHAINED = re.compile(r"(?:During handling of|The above exception was)")
+_TROUBLE = (
+    "rror", "ail", "xception", "FATAL", "arn", "bort", "kill", "Kill", "OOM", "RESOURCE", "INTERNAL", "INVALID",
+    "UNAVAILABLE", "DEADLINE", "not ", "Unable", "unable", "nan", "NaN", "n't ", "annot", "imed out", "efused",
+)  # fmt: skip
+"""Texts of which a line that speaks of trouble contains one."""
+MOST_SAID = 40
+"""Lines of one log that speak of trouble, in different words."""
+_DIGITS = re.compile(r"\d+")
 _RECORDED = 30
 """Lines behind the frames of a traceback that may come before what was raised."""
 
@@ -143,6 +151,8 @@ class _Reading:
     """By process: the innermost call in its traceback that is in the user's own code."""
     said: dict[str, str] = field(default_factory=dict)
     """By process: the latest line that belongs to no traceback."""
+    trouble: set[str] = field(default_factory=set)
+    """Kinds of lines that speak of trouble."""
 
 
 def read(
@@ -284,6 +294,8 @@ def _observed(
     # The code in a traceback may name any error; what was raised says which one it was.
     is_code = process in reading.tracebacks and _is_of_a_call(line.message)
     shown = [] if is_code else _shown(reading, line.message, may_show)
+    if not is_code and _speaks_of_trouble(reading, line.message, raised or line.is_fatal):
+        yield observe(SAID, RAISED if raised else FATAL if line.is_fatal else "")
     if raised or shown or line.is_fatal:
         keys = [(process, index, _group(reading.patterns[index], line.message)) for index in shown]
         keys = keys or [(process, -1, "")]
@@ -319,6 +331,15 @@ def _observed(
             if process not in reading.steps:
                 yield reached
             reading.steps[process] = reached
+
+
+def _speaks_of_trouble(reading: _Reading, message: str, is_known: bool) -> bool:
+    """Whether a line is the first of its kind that speaks of trouble."""
+    if len(reading.trouble) >= MOST_SAID or not (is_known or any(text in message for text in _TROUBLE)):
+        return False
+    before = len(reading.trouble)
+    reading.trouble.add(_DIGITS.sub("0", message))
+    return len(reading.trouble) > before
 
 
 def _last(before: Observation | None, last: Observation, line: LogLine) -> Observation:

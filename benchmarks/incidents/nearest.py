@@ -17,12 +17,11 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from benchmarks.incidents.evaluation import Outcome, interval, replay_all
 from benchmarks.incidents.scenarios import Scenario
 from jaxobs.ops.diagnosis import nearest
-from jaxobs.ops.diagnosis.nearest import Index, Record
+from jaxobs.ops.diagnosis.nearest import Index, Row
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "diagnose.md"
@@ -46,7 +45,7 @@ def key(scenario: Scenario) -> str:
     return link(scenario.after or "") or f"{scenario.family}/{scenario.name}"
 
 
-def row(outcome: Outcome) -> dict[str, Any]:
+def row(outcome: Outcome) -> Row:
     """Returns a scenario as a line of the data."""
     scenario = outcome.scenario
     told = {"what": scenario.truth, "cure": scenario.cure} if scenario.cure and link(scenario.after or "") else {}
@@ -62,10 +61,11 @@ def data(outcomes: Sequence[Outcome]) -> str:
 
 def figures(outcomes: Sequence[Outcome]) -> str:
     """Returns how often a left-out thread is among threads of its cause, as Markdown."""
-    index = Index(map(nearest.record, map(json.loads, data(outcomes).splitlines())))
-    lists = {id(each): index.near(nearest.words(each.evidence), key(each.scenario)) for each in outcomes}
+    index = Index(map(json.loads, data(outcomes).splitlines()))
     threads = [each for each in outcomes if each.scenario.after and each.scenario.causes]
-    named = [(each, nearest.chosen(lists[id(each)])) for each in threads]
+    named = [
+        (each, nearest.chosen(index.near(nearest.words(each.evidence), key(each.scenario)))) for each in threads
+    ]  # fmt: skip
     first = sum(_agrees(each, found[:1]) for each, found in named)
     three = sum(_agrees(each, found) for each, found in named)
     likely = [(each, nearest.likely_cause(each.evidence, index, key(each.scenario))) for each in outcomes]
@@ -102,8 +102,8 @@ def figures(outcomes: Sequence[Outcome]) -> str:
     )
 
 
-def _agrees(outcome: Outcome, found: Sequence[Record]) -> bool:
-    return any(each.causes & set(outcome.scenario.causes) for each in found)
+def _agrees(outcome: Outcome, found: Sequence[Row]) -> bool:
+    return any(not set(each["causes"]).isdisjoint(outcome.scenario.causes) for each in found)
 
 
 def _line(name: str, right: int, count: int) -> str:

@@ -110,6 +110,7 @@ def _report(
         causes=explaining,
         other_faults=others,
         hypotheses=hypotheses,
+        known=list(found.known),
         evidence=book.found,
         steps=taken,
         timeline=surroundings.timeline(incident, answers, [*explaining, *others], window),

@@ -75,6 +75,9 @@ def _lines(report: Report) -> Iterator[str]:
     yield from _section("How to verify", _ours(report.verify))
     if report.collect:
         yield from _section("What to collect", _bullets(report.collect))
+    if report.known:
+        rows = [f"{each.what} {each.cure} {each.thread}" for each in report.known]
+        yield from _section("Known incidents that read alike", _bullets(rows))
     yield from _section("Who is affected", _affected(report))
     yield from _section("Timeline", _timeline(report))
     yield from _section("Alerts", _alerts(report))

@@ -7,6 +7,7 @@ from typing import Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from jaxobs.ops.agent.acting.policy import Name
+from jaxobs.ops.diagnosis.result import KnownIncident
 
 SCHEMA_VERSION = 1
 
@@ -206,6 +207,7 @@ class Report(_Part):
     causes: list[Cause]
     other_faults: list[Cause] = Field(description="Faults that were found and do not explain the alerts.")
     hypotheses: list[Hypothesis]
+    known: list[KnownIncident] = Field(default=[], description="Public threads about incidents that read alike.")
     evidence: list[Evidence]
     steps: list[Step]
     timeline: list[Moment]

@@ -81,14 +81,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownIncident:
-    """Public thread about an incident whose log reads like this one."""
+    """The address of a public thread; in one sentence each, what had happened, and what solves it."""
 
     thread: str
-    """The address of the thread."""
     what: str
-    """One sentence: what had happened."""
     cure: str
-    """One sentence: what solves it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

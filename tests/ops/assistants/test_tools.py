@@ -320,6 +320,7 @@ def test_a_diagnosis(tmp_path: Path) -> None:
         data = call(sources, "diagnose")["data"]
     assert data["verdict"] == "cause"
     assert "disk_full" in [each["id"] for each in data["causes"]]
+    assert all(each["thread"].startswith("https://github.com/") for each in data["known"]) and data["known"]
 
 
 def test_a_query_has_a_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import gzip
 import json
 from collections import Counter
 
 import pytest
 
 from benchmarks.incidents import __main__ as command
+from benchmarks.incidents import nearest
 from benchmarks.incidents.evaluation import Outcome, families, replay, replay_all
 from benchmarks.incidents.metrics import metrics, rows
 from benchmarks.incidents.scenarios import scenarios
@@ -163,3 +165,11 @@ def test_the_page_has_the_table() -> None:
     """As `python -m benchmarks.incidents --write` makes it."""
     page = command.PAGE.read_text(encoding="utf-8")
     assert command.written(page, command.result(outcomes())) == page, "python -m benchmarks.incidents --write"
+
+
+def test_the_known_incidents_are_fresh() -> None:
+    """As `python -m benchmarks.incidents.nearest --write` makes them; no healthy job has a likely cause."""
+    page, text = command.PAGE.read_text(encoding="utf-8"), nearest.figures(outcomes())
+    assert gzip.decompress(nearest.DATA.read_bytes()).decode() == nearest.data(outcomes()), nearest.__doc__
+    assert nearest.written(page, text) == page, nearest.__doc__
+    assert "| healthy controls on which they agree | 0 of" in text

@@ -294,8 +294,12 @@ def _observed(
     # The code in a traceback may name any error; what was raised says which one it was.
     is_code = process in reading.tracebacks and _is_of_a_call(line.message)
     shown = [] if is_code else _shown(reading, line.message, may_show)
-    if not is_code and _speaks_of_trouble(reading, line.message, raised or line.is_fatal):
-        yield observe(SAID, RAISED if raised else FATAL if line.is_fatal else "")
+    name = RAISED if raised else FATAL if line.is_fatal else ""
+    left = (MOST_KNOWN if name else MOST_SAID) - len(reading.trouble)
+    if left > 0 and not is_code and (name or any(text in line.message for text in _TROUBLE)):
+        if (kind := _DIGITS.sub("0", line.message)) not in reading.trouble:
+            yield observe(SAID, name)
+        reading.trouble.add(kind)
     if raised or shown or line.is_fatal:
         keys = [(process, index, _group(reading.patterns[index], line.message)) for index in shown]
         keys = keys or [(process, -1, "")]
@@ -303,7 +307,7 @@ def _observed(
             reading.kept.update(keys)
             yield from _flushed(reading, process)
             reading.wanted[process] = 2
-            shown_line = observe(LINE, RAISED if raised else FATAL if line.is_fatal else "")
+            shown_line = observe(LINE, name)
             if raised:  # A launcher may log what its program says as information.
                 level = "" if line.level in ("I", "D") else line.level
                 shown_line = replace(shown_line, level=level, data={**data, **_called(reading, process)})
@@ -331,15 +335,6 @@ def _observed(
             if process not in reading.steps:
                 yield reached
             reading.steps[process] = reached
-
-
-def _speaks_of_trouble(reading: _Reading, message: str, is_known: bool) -> bool:
-    """Whether a line is the first of its kind that speaks of trouble."""
-    if len(reading.trouble) >= MOST_SAID or not (is_known or any(text in message for text in _TROUBLE)):
-        return False
-    before = len(reading.trouble)
-    reading.trouble.add(_DIGITS.sub("0", message))
-    return len(reading.trouble) > before
 
 
 def _last(before: Observation | None, last: Observation, line: LogLine) -> Observation:

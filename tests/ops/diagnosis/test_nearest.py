@@ -1,0 +1,59 @@
+"""Known incidents: what is listed for whom, whatever a log is wrapped in, and where they agree on a cause."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks.incidents.evaluation import replay
+from benchmarks.incidents.nearest import link
+from benchmarks.incidents.scenarios import Scenario, scenarios
+from benchmarks.incidents.wrappings import WRAPPINGS, wrapped
+from jaxobs import cli
+from jaxobs.ops.agent import rendering
+from jaxobs.ops.agent.report import Report
+from jaxobs.ops.diagnosis import nearest
+
+SCENARIOS = {each.name: each for each in scenarios()}
+REPORT = Path(__file__).parents[1] / "agent" / "summaries" / "report.json"
+FULL = "OSError: [Errno 28] No space left on device: '/ckpt'\nThe disk of the node is full, and the pod was evicted.\n"
+
+
+@pytest.mark.parametrize("name", ["decoder_of_another_size", "ecc_on_a_node", "jaxlib_of_colab", "absurd_request"])
+def test_a_wrapped_log_has_the_same_neighbours(name: str) -> None:
+    def near(scenario: Scenario) -> list[str]:
+        return [each.thread for each in replay(scenario).diagnosis.known]
+
+    plain = SCENARIOS[name]
+    assert nearest.chosen(nearest.shipped().near(nearest.words(replay(plain).evidence)))[0]["what"] == plain.truth
+    for wrap in WRAPPINGS.values():
+        sections = tuple((kind, file, wrapped(text, wrap)) for kind, file, text in plain.sections)
+        assert near(replace(plain, sections=sections)) == near(plain)
+
+
+def test_of_a_named_cause_its_threads_come_first_and_each_view_shows_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(FULL, encoding="utf-8")
+    assert cli.main(["diagnose", "--json", "--log", str(log)]) == 1
+    known = json.loads(capsys.readouterr().out)["known"]
+    full = {link(each.after or "") for each in SCENARIOS.values() if each.causes == ("disk_full",)}
+    assert known and {each["thread"] for each in known} <= full
+    assert cli.main(["diagnose", "--log", str(log)]) == 1
+    report = Report.model_validate(json.loads(REPORT.read_text(encoding="utf-8")) | {"known": known})
+    for text in (capsys.readouterr().out, rendering.markdown(report).replace("\\", "")):
+        assert all(each[field] in text for each in known for field in ("thread", "what", "cure"))
+
+
+def test_only_an_error_that_ended_something_makes_a_cause_likely() -> None:
+    ended = replay(SCENARIOS["jaxlib_of_colab"]).evidence
+    found = nearest.likely_cause(ended)
+    assert found is not None and found[0] == "jaxlib_mismatch" and found[2]
+    survived = SCENARIOS["batch_finder_recovers"]
+    assert nearest.known_incidents(replay(survived).evidence)
+    assert nearest.likely_cause(replay(survived).evidence) is None
+    assert replay(survived).diagnosis.known == ()

@@ -9,10 +9,12 @@ a line `=== log NAME` (or `event-log`, `metrics-file`, `prometheus`, `target`):
     expect = "cause"
     causes = ["nccl_start"]
     truth = "The adapter has nothing left to allocate for another process."
+    cure = "End what other processes hold of the adapter."
     +++
     === log rank-7.log
     NCCL WARN NET/OFI Couldn't open AV. RC: -22, ERROR: Invalid argument
 
 To add one, append it to the file of its family; a new file is a new family. `python -m benchmarks.incidents` prints the
-table of `docs/diagnose.md`, and `--write` puts it there; the tests replay all of it at every commit.
+table of `docs/diagnose.md`, and `--write` puts it there; the tests replay all of it at every commit. One after a public
+thread with a `cure` is a known incident that `jaxobs diagnose` lists: `python -m benchmarks.incidents.nearest --write`.
 """

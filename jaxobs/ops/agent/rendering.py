@@ -76,8 +76,8 @@ def _lines(report: Report) -> Iterator[str]:
     if report.collect:
         yield from _section("What to collect", _bullets(report.collect))
     if report.known:
-        rows = [f"{each.what} {each.cure} {each.thread}" for each in report.known]
-        yield from _section("Known incidents that read alike", _bullets(rows))
+        known = [f"- {each.what} {each.cure} ([thread]({each.thread}))" for each in report.known]
+        yield from _section("Known incidents that read alike", known)
     yield from _section("Who is affected", _affected(report))
     yield from _section("Timeline", _timeline(report))
     yield from _section("Alerts", _alerts(report))

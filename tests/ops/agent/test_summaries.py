@@ -12,8 +12,8 @@ import pytest
 
 from jaxobs import cli
 from jaxobs.facts.events import timestamp
+from jaxobs.ops.agent import rendering, summaries
 from jaxobs.ops.agent import report as reports
-from jaxobs.ops.agent import summaries
 from jaxobs.ops.agent.report import Report
 from jaxobs.ops.agent.store import Store
 
@@ -88,3 +88,9 @@ def test_reports_fit_their_schema(capsys: pytest.CaptureFixture[str]) -> None:
 def test_what_does_not_fit_is_refused(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["agent", *arguments]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_the_page_of_a_report_shows_known_incidents() -> None:
+    known = {"thread": "https://github.com/a/b/issues/1", "what": "The disk was full.", "cure": "Free `/tmp`."}
+    page = rendering.markdown(made(1, known=[known]))
+    assert f"alike\n\n- {known['what']} {known['cure']} ([thread]({known['thread']}))" in page

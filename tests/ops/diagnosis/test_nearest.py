@@ -13,12 +13,9 @@ from benchmarks.incidents.nearest import link
 from benchmarks.incidents.scenarios import Scenario, scenarios
 from benchmarks.incidents.wrappings import WRAPPINGS, wrapped
 from jaxobs import cli
-from jaxobs.ops.agent import rendering
-from jaxobs.ops.agent.report import Report
 from jaxobs.ops.diagnosis import nearest
 
 SCENARIOS = {each.name: each for each in scenarios()}
-REPORT = Path(__file__).parents[1] / "agent" / "summaries" / "report.json"
 FULL = "OSError: [Errno 28] No space left on device: '/ckpt'\nThe disk of the node is full, and the pod was evicted.\n"
 
 
@@ -34,19 +31,16 @@ def test_a_wrapped_log_has_the_same_neighbours(name: str) -> None:
         assert near(replace(plain, sections=sections)) == near(plain)
 
 
-def test_of_a_named_cause_its_threads_come_first_and_each_view_shows_them(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_of_a_named_cause_its_threads_come_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "train.log"
     log.write_text(FULL, encoding="utf-8")
     assert cli.main(["diagnose", "--json", "--log", str(log)]) == 1
     known = json.loads(capsys.readouterr().out)["known"]
     full = {link(each.after or "") for each in SCENARIOS.values() if each.causes == ("disk_full",)}
-    assert known and {each["thread"] for each in known} <= full
+    assert len(known) == 3 and {each["thread"] for each in known} <= full
     assert cli.main(["diagnose", "--log", str(log)]) == 1
-    report = Report.model_validate(json.loads(REPORT.read_text(encoding="utf-8")) | {"known": known})
-    for text in (capsys.readouterr().out, rendering.markdown(report).replace("\\", "")):
-        assert all(each[field] in text for each in known for field in ("thread", "what", "cure"))
+    said = capsys.readouterr().out
+    assert all(each[field] in said for each in known for field in ("thread", "what", "cure"))
 
 
 def test_only_an_error_that_ended_something_makes_a_cause_likely() -> None:

@@ -37,6 +37,8 @@ def test_of_a_named_cause_its_threads_come_first(tmp_path: Path, capsys: pytest.
     assert cli.main(["diagnose", "--json", "--log", str(log)]) == 1
     known = json.loads(capsys.readouterr().out)["known"]
     full = {link(each.after or "") for each in SCENARIOS.values() if each.causes == ("disk_full",)}
+    other = nearest.chosen(nearest.shipped().near({"nan": 1, "loss": 1, "disk": 1}), ["disk_full"])
+    assert [each["causes"] for each in other][:2] == [["disk_full"]] * 2
     assert len(known) == 3 and {each["thread"] for each in known} <= full
     assert cli.main(["diagnose", "--log", str(log)]) == 1
     said = capsys.readouterr().out
@@ -47,7 +49,7 @@ def test_only_an_error_that_ended_something_makes_a_cause_likely() -> None:
     ended = replay(SCENARIOS["jaxlib_of_colab"]).evidence
     found = nearest.likely_cause(ended)
     assert found is not None and found[0] == "jaxlib_mismatch" and found[2]
-    survived = SCENARIOS["batch_finder_recovers"]
+    survived = SCENARIOS["attention_falls_back"]
     assert nearest.known_incidents(replay(survived).evidence)
     assert nearest.likely_cause(replay(survived).evidence) is None
     assert replay(survived).diagnosis.known == ()

@@ -32,7 +32,7 @@ _K1, _B = 1.2, 0.75
 """Parameters of BM25, as usual: how soon a word that is repeated counts no more, and how much the length counts."""
 _LEAST_SCORE, _LEAST_OF_ANOTHER = 0.08, 0.25
 """Share of the best possible score below which an incident is no neighbour; of another cause than one that is named."""
-_LIKELY_SCORE, _LIKELY_SHARE = 0.15, 0.4
+_LIKELY_SCORE, _LIKELY_SHARE = 0.15, 0.5
 """Least score of the nearest incident, and least share of the votes; the benchmark says how often they are right."""
 
 _VARIES = re.compile(r"\w+://\S+|/?[\w.-]*/[\w./-]+/|0x[0-9a-f]+|\b\d[\d.:,_-]*\b")

@@ -43,9 +43,7 @@ _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]{2,}")
 Row = dict[str, Any]
 """A line of the data: `thread`, `causes`, `words`, and `what` and `cure` of a thread that can be shown."""
 Near = Sequence[tuple[float, Row]]
-"""Rows behind their scores, the nearest first."""
 Likely = tuple[str, float, tuple[KnownIncident, ...]]
-"""A cause, the share of the votes for it, and the known incidents that it rests on."""
 
 
 def words(evidence: Evidence) -> Counter[str]:

@@ -38,6 +38,10 @@ def test_a_week_is_summed_up() -> None:
         2, verdict="inconclusive", causes=[], verification=None, resolved_at=None, headline="# evil\nheading"
     )
     assert summaries.summary([made(1), open_one, made(9), made(40)], NOW) == (HERE / "week.md").read_text()
+    known = {"thread": "https://github.com/a/b/issues/1", "what": "The disk was full.", "cure": "Free `/tmp`."}
+    assert f"- {known['what']} {known['cure']} ([thread]({known['thread']}))" in rendering.markdown(
+        made(1, known=[known])
+    )
 
 
 def test_a_week_without_incidents() -> None:
@@ -88,9 +92,3 @@ def test_reports_fit_their_schema(capsys: pytest.CaptureFixture[str]) -> None:
 def test_what_does_not_fit_is_refused(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["agent", *arguments]) == 2
     assert said in capsys.readouterr().err
-
-
-def test_the_page_of_a_report_shows_known_incidents() -> None:
-    known = {"thread": "https://github.com/a/b/issues/1", "what": "The disk was full.", "cure": "Free `/tmp`."}
-    page = rendering.markdown(made(1, known=[known]))
-    assert f"alike\n\n- {known['what']} {known['cure']} ([thread]({known['thread']}))" in page

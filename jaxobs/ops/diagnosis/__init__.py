@@ -57,7 +57,7 @@ def gather(
 
 def diagnose(evidence: Evidence) -> Diagnosis:
     """What happened, as far as the evidence shows it: the cause that started it first, and what followed from it."""
-    found = judging.judge(evidence, known())
+    found = judging.judge(evidence, known(), nearest.likely_cause)
     if found.verdict == NO_FAULT:
         return found
     return replace(found, known=nearest.known_incidents(evidence, [each.id for each in found.causes]))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from jaxobs.ops.diagnosis import result, telling
 from jaxobs.ops.diagnosis.cases import ANY_EXCEPTION, ONE_MESSAGE, Case, ancestors
@@ -42,8 +42,12 @@ ONE_EVENT = 60.0
 """Seconds within which two faults that look alike are taken for explanations of one event."""
 
 
-def judge(evidence: Evidence, known: Mapping[str, Knowledge]) -> Diagnosis:
-    """What happened, as far as the evidence shows it."""
+NearIncidents = Callable[[Evidence], tuple[str, float, object] | None]
+"""Says on which fault the known incidents agree that read like the evidence, and with what share of their votes."""
+
+
+def judge(evidence: Evidence, known: Mapping[str, Knowledge], near: NearIncidents | None = None) -> Diagnosis:
+    """What happened, as far as the evidence shows it; `near` is asked where the signs are silent."""
     course = courses(evidence)
     cases = weighed(evidence, known)
     standing = {name: case for name, case in cases.items() if case.stands}
@@ -60,6 +64,11 @@ def judge(evidence: Evidence, known: Mapping[str, Knowledge]) -> Diagnosis:
     _one_line_one_cause(named)
     named.sort(key=lambda each: (each.impact, each.onset.order, each.id))
     likely = [] if named or open_symptoms else _most_likely(cases.values())
+    vague = [*named, *open_symptoms]
+    if vague and near is not None and all(each.confidence < LIKELY or each.known.role == SYMPTOM for each in vague):
+        likely = _by_incidents(near(evidence), vague, cases)
+        named = [] if likely else named
+        standing |= {each.id: each for each in likely}
     unread = [each for each in evidence.sources if each.problem is not None]
     undecided = bool(open_symptoms) or len(named) < len(roots) or any(each.suspected for each in cases.values())
     verdict = (
@@ -278,6 +287,20 @@ def _rank(case: Case) -> tuple[bool, float, str]:
     """What something speaks for comes first, by how much does; then the names decide."""
     supported = bool(case.strong or case.weak) and not case.against
     return not supported, -case.confidence if supported else 0.0, case.id
+
+
+def _by_incidents(
+    said: tuple[str, float, object] | None, vague: Sequence[Case], cases: Mapping[str, Case]
+) -> list[Case]:
+    """The fault on which near incidents agree, where nothing rules it out, for what the vague ones are shown by."""
+    case = None if said is None else cases.get(said[0])
+    if said is None or case is None or case.against or case in vague:
+        return []
+    case.strong = sorted((one for each in vague for one in each.strong), key=lambda each: each.order)
+    case.borne_out = round(min(said[1], SURE - 0.01), 2)
+    for each in vague:
+        each.explained_by.append(case.id)
+    return [case]
 
 
 def _apart(one: Observation, other: Observation) -> bool:

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from jaxobs.ops.diagnosis import Inputs, diagnose, gather
+from jaxobs.ops.diagnosis.judging import judge
+from jaxobs.ops.diagnosis.known import known
 from jaxobs.ops.diagnosis.result import CAUSE, LIKELY, NO_FAULT, Diagnosis
 
 LIBRARY = "/opt/venv/lib/python3.11/site-packages"
@@ -99,3 +101,13 @@ def test_what_a_short_run_says_of_itself_is_likely(tmp_path: Path, share: float,
             "Load.",
         )
     assert all(each.confidence < 0.8 for each in found.causes) and found.verdict != CAUSE
+
+
+def test_near_incidents_decide_where_the_signs_are_silent(tmp_path: Path) -> None:
+    text = traceback("pkg.OddError: no", 'a.py", line 9, in go|f()')
+    (tmp_path / "run.log").write_text(text, encoding="utf-8")
+    evidence = gather(Inputs(logs=(str(tmp_path / "run.log"),)))
+    for said, causes in ((("disk_full", 0.7, ()), ["disk_full"]), (None, ["program_error"])):
+        found = judge(evidence, known(), lambda _, said=said: said)
+        assert (found.verdict, [each.id for each in found.causes]) == (LIKELY, causes)
+    assert judge(evidence, known(), lambda _: ("disk_full", 0.7, ())).causes[0].confidence == 0.7

@@ -23,7 +23,7 @@ RECENT_SECONDS = 60.0
 
 _OF_VOLUMES = re.compile(r"lost\+found|\.snapshots?|\.Trash.*|\.gitkeep|\.gitignore|\.keep|\.\.(data|\d.*)")
 """Names that a new volume has."""
-_VERSION = re.compile(r"\d+\.\d+")
+VERSION = re.compile(r"\d+\.\d+")
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _TEMPORARY = re.compile(r"(\.nfs|tmp|\.~|#).*|.*(\.tmp|\.temp|\.part|\.partial|\.swp|~)|.+-[0-9a-f]{64}.*")
 
@@ -250,7 +250,7 @@ def _namespace(contents: Contents, setting: Setting) -> Iterator[Complaint]:
             advice="Each hits only its own, which is fine, but it is unclear which entries are "
                    "still in use. Give each version its own directory: .../jax-0.10.2/",
         )  # fmt: skip
-    elif contents.entries and not any(map(_VERSION.search, Path(os.path.abspath(setting.given)).parts[-2:])):
+    elif contents.entries and not any(map(VERSION.search, Path(os.path.abspath(setting.given)).parts[-2:])):
         yield Complaint(
             kind="no_namespace", severity="info",
             summary=f"The directory's name, `{setting.given}`, has no version in it.",

@@ -12,9 +12,11 @@ import resource
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,9 @@ from jaxobs.drivers import nvml
 from jaxobs.facts.accelerators import AcceleratorState
 from jaxobs.ops.doctor import probes
 from jaxobs.ops.doctor.probes import Imported, Parsed
+
+TABLES: Mapping[str, Any] = tomllib.loads((resources.files(__package__) / "variables.toml").read_text(encoding="utf-8"))
+"""Knowledge of variables and settings that no installed package declares."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +124,13 @@ class Machine:
         text = self.environment.get(name)
         return None if text is None or not text.strip() else float(text)
 
+    def known_variables(self, table: Mapping[str, Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
+        """Yields each variable that is set and that a table has, by a pattern of its name: name, the row, value."""
+        for pattern, row in table.items():
+            for name in filter(re.compile(pattern).fullmatch, sorted(self.environment)):
+                if self.environment[name].strip():
+                    yield name, *row, self.environment[name].strip()
+
     @property
     def flags(self) -> list[str]:
         """The flags in `XLA_FLAGS`, or in the file that it names."""
@@ -157,6 +169,19 @@ class Machine:
         )
         found = {name: self.environment[name] for name in names if self.environment.get(name)}
         return bool(found) and set(found.values()) != {"1"}
+
+    @property
+    def hosts(self) -> int:
+        """Number of hosts of the job, as launchers say; 1 if none says more."""
+
+        def said(name: str) -> int:
+            text = self.environment.get(name, "")
+            return int(text) if text.isdecimal() else 0
+
+        counts = [said(name) for name in ("SLURM_NNODES", "SLURM_JOB_NUM_NODES", "NNODES", "MEGASCALE_NUM_SLICES")]
+        counts.append(len(self.environment.get("TPU_WORKER_HOSTNAMES", "").split(",")))
+        counts.append(said("OMPI_COMM_WORLD_SIZE") // (said("OMPI_COMM_WORLD_LOCAL_SIZE") or 10**9))
+        return max(1, *counts)
 
     # ------------------------------------------------------------------------------------------ accelerators
 
@@ -236,6 +261,24 @@ class Machine:
     def imported(self) -> Imported:
         """Returns what `import jax` finds here, in a process of its own. No backend is initialised."""
         return probes.import_jax(self.environment, self.directory)
+
+    @cached_property
+    def defaults(self) -> Imported:
+        """Returns what `import jax` finds without variables of JAX's: its own defaults."""
+        others = {name: value for name, value in self.environment.items() if not name.startswith("JAX")}
+        return self.imported if len(others) == len(self.environment) else probes.import_jax(others, self.directory)
+
+    @property
+    def given_settings(self) -> dict[str, str]:
+        """Settings of JAX's that the environment sets to another value than the default, with their variables."""
+        settings, defaults = self.imported.settings, self.defaults.settings if self._sets_any() else {}
+        return {
+            name: name.upper() for name, value in settings.items()
+            if name.upper() in self.environment and name in defaults and repr(defaults[name]) != repr(value)
+        }  # fmt: skip
+
+    def _sets_any(self) -> bool:
+        return any(name.upper() in self.environment for name in self.imported.settings)
 
     @cached_property
     def parsed(self) -> Parsed:

@@ -26,12 +26,28 @@ _IMPORT = f"""
 import json, sys
 import jax, jaxlib
 
-values = {{}}
+values, meanings = {{}}, {{}}
 for name, value in jax.config.values.items():
+    value = getattr(value, "value", value)
     values[name] = value if isinstance(value, (bool, int, float, str, type(None))) else str(value)
+    try:
+        _, positional, named = jax.config.meta[name]
+        meanings[name] = named.get("help") or next(each for each in positional if isinstance(each, str))
+    except Exception:
+        pass
+try:
+    from jaxlib import xla_client
+
+    refused = ""
+    xla_client.generate_pjrt_gpu_plugin_options()
+except ValueError as error:
+    refused = str(error)
+except Exception:
+    pass
 print("{_MARK}" + json.dumps({{
     "jax": jax.__version__, "jaxlib": jaxlib.__version__, "file": jax.__file__, "settings": values,
-    "minimum_jaxlib": getattr(jax.version, "_minimum_jaxlib_version", None),
+    "minimum_jaxlib": getattr(jax.version, "_minimum_jaxlib_version", None), "meanings": meanings,
+    "refused_for_gpus": refused,
 }}))
 """
 _FLAGS = f"""
@@ -51,6 +67,10 @@ class Imported:
     minimum_jaxlib: str | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     """Settings of `jax.config`, as the environment sets them."""
+    meanings: dict[str, str] = field(default_factory=dict)
+    """JAX's own words for each setting."""
+    refused_for_gpus: str = ""
+    """Reason why the variables for XLA's client of GPUs are refused; empty if they aren't."""
     trouble: str | None = None
     """The error's text, if it failed."""
     variables: tuple[str, ...] = ()

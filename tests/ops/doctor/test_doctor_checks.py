@@ -100,7 +100,8 @@ CASES = [
          facts={"imported": cache()}, prepare=broken),
     Case("compilation_cache", (("critical", "packages that reach it"),), facts={"imported": cache("s3://bucket/cache")}),
     Case("compilation_cache", (("critical", "cannot be made"),), facts={"imported": cache("/proc/none/cache")}),
-    Case("compilation_cache", (("warning", "relative path"),), facts={"imported": cache("new/folder")}),
+    Case("compilation_cache", (("warning", "relative path"), ("info", "All versions")),
+         facts={"imported": cache("new/folder")}),
     Case("compilation_cache", (("critical", "`filelock` is not installed"), ("warning", "relative path")),
          facts={"imported": cache(jax_compilation_cache_max_size=100)}, prepare=private),
     Case("compilation_cache", (("warning", "JAX recompiles every hit"), ("warning", "relative path")),
@@ -210,7 +211,7 @@ CASES = [
     Case("nccl", (("critical", "NCCL is not installed"),), files=GPU,
          packages={name: version for name, version in CUDA.items() if "nccl" not in name}),
     Case("nccl", (("warning", "several CUDA generations"),), packages={**CUDA, "nvidia-nccl-cu12": "2.27.0"}),
-    Case("ports", facts={"environment": {}}),
+    Case("ports", environment={"JAXOBS_PORT": str(free_port())}),
     Case("shared_memory", files={"/dev/shm/x": ""}, facts={"free_bytes": lambda _: (GIB, 8 * GIB)}),
     Case("shared_memory", (("warning", "no /dev/shm"),)),
     Case("shared_memory", (("info", "small"),), files={"/dev/shm/x": ""},
@@ -235,6 +236,10 @@ CASES = [
         "/dev/vfio/0": "", "/sys/bus/pci/devices/0000:00:05.0/vendor": "0x1ae0",
     }),
     Case("silent_cpu", files={"/dev/vfio/0": "", "/sys/bus/pci/devices/0000:00:05.0/vendor": "0x10de"}),
+    Case("switches"),
+    Case("switches", (("info", "NVIDIA_TF32_OVERRIDE changes"),), {"NVIDIA_TF32_OVERRIDE": "0"}),
+    Case("values"),
+    Case("values", (("warning", "NCCL_NTHREADS has a value out"),), {"NCCL_NTHREADS": "100"}, GPU),
     Case("xla_flags"),
     Case("xla_flags", (), {"XLA_FLAGS": "--xla_gpu_enable_triton_gemm=false"}),
     Case("xla_flags", (("critical", "XLA does not know --xla_nope"),), {"XLA_FLAGS": "--xla_nope=1"},
@@ -291,7 +296,6 @@ def said(check: str, of: Machine) -> list[Finding]:
 def test_what_a_check_says(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jaxobs.ops.doctor.checks.clock.is_synchronised", lambda: True)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    monkeypatch.setenv("JAXOBS_PORT", str(free_port()))
     found = [each for each in said(case.check, machine(case, tmp_path)) if each.severity != "ok"]
     assert [(each.severity, part in each.title) for each, (_, part) in zip(found, case.says, strict=False)] == [
         (severity, True) for severity, _ in case.says
@@ -313,14 +317,15 @@ def test_the_page_lists_every_check() -> None:
     assert not missing, f"Add a row to docs/doctor.md for: {missing}"
 
 
-def test_a_port_that_is_taken_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
-        monkeypatch.setenv("JAXOBS_PORT", str(other.getsockname()[1]))
-        [found] = said("ports", machine(Case("ports"), tmp_path))
-        assert (found.severity, str(other.getsockname()[1]) in found.title) == ("info", True)
-    [found] = said("ports", machine(Case("ports"), tmp_path))
+        port = str(other.getsockname()[1])
+        made = machine(Case("ports", environment={"JAXOBS_PORT": port}), tmp_path)
+        [found] = said("ports", made)
+        assert (found.severity, port in found.title) == ("warning", True)
+    [found] = said("ports", made)
     assert found.severity == "ok"
 
 

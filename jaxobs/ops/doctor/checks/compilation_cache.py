@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,6 +45,9 @@ def check(machine: Machine) -> Iterator[Finding]:
             fix="Fix the import first",
         )  # fmt: skip
         return
+    for flag in machine.flags:
+        if re.search(r"cache_(dir|file)=|autotune_results_from=", flag):
+            yield from _without_version(machine, flag.partition("=")[2], flag.partition("=")[0])
     place = machine.setting("jax_compilation_cache_dir")
     if not place or machine.setting("jax_enable_compilation_cache") is False:
         yield Finding(
@@ -58,7 +62,7 @@ def check(machine: Machine) -> Iterator[Finding]:
     place = str(place)
     yield from _thresholds(machine)
     if place.startswith(_REMOTE):
-        yield from _bucket(place)
+        yield from _bucket(machine, place)
         return
     yield from _directory(machine, Path(_local(place)))
 
@@ -117,7 +121,19 @@ def _thresholds(machine: Machine) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _bucket(place: str) -> Iterator[Finding]:
+def _without_version(machine: Machine, place: str, variable: str) -> Iterator[Finding]:
+    """Yields that the name of a directory, or of a file, does not say of which version it is."""
+    if not any(map(checkup.VERSION.search, Path(place).parts[-2:])):
+        better = f"{place.rstrip('/')}/jax-{machine.imported.jax}"
+        yield Finding(
+            severity="info", title="All versions of JAX share a cache", entity=variable,
+            evidence=f"{variable}={place}: there is no version in the name",
+            why="After an upgrade nothing in it fits, and nobody knows what can be deleted.",
+            fix=f"{variable}={shell.word(better)}" if variable.startswith("-") else shell.export(variable, better),
+        )  # fmt: skip
+
+
+def _bucket(machine: Machine, place: str) -> Iterator[Finding]:
     client = _CLIENTS.get(place.partition("://")[0], "fsspec")
     # etils takes TensorFlow's file system instead where that is installed.
     needed = ["etils"] if importlib.util.find_spec("tensorflow") is not None else ["etils", "fsspec", client]
@@ -130,6 +146,7 @@ def _bucket(place: str) -> Iterator[Finding]:
             why="JAX warns once and runs without a cache.", fix=f'pip install "etils[epath]" fsspec {client}',
         )  # fmt: skip
     else:
+        yield from _without_version(machine, place, "JAX_COMPILATION_CACHE_DIR")
         yield ok("The cache is a bucket", "It was not asked; `jaxobs cache verify -- CMD` tries it", place)
 
 
@@ -157,6 +174,7 @@ def _directory(machine: Machine, path: Path) -> Iterator[Finding]:
                 fix=_elsewhere(machine),
             )  # fmt: skip
         else:
+            yield from _without_version(machine, str(path), "JAX_COMPILATION_CACHE_DIR")
             yield ok("The cache begins empty", f"{path} does not exist yet, and can be made", str(path))
         return
     fault = checkup.unusable(path)
@@ -178,6 +196,8 @@ def _directory(machine: Machine, path: Path) -> Iterator[Finding]:
             why="A half-written entry is never replaced: its program is compiled at every start.",
             fix=f"jaxobs cache inspect {shell.word(str(path))}   # what to delete",
         )  # fmt: skip
+    if not complaints and not any(path.iterdir()):
+        yield from _without_version(machine, str(path), "JAX_COMPILATION_CACHE_DIR")
     if not any(each.severity == "warning" for each in complaints):
         yield ok("The cache can be read and written", str(path), str(path))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from jaxobs.ops.doctor import shell
 from jaxobs.ops.doctor.findings import Finding, ok
@@ -13,6 +13,7 @@ from jaxobs.ops.doctor.machine import Machine
 ABOUT = "Whether the settings of a job of several processes are complete and agree, and its coordinator has an address."
 
 COORDINATOR, COUNT, INDEX = "JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID"
+BIND = "JAX_COORDINATOR_BIND_ADDRESS"
 WHAT = {COUNT: "how many processes there are", INDEX: "number of this one, from 0"}
 CLUSTERS = ("SLURM_JOB_ID", "OMPI_MCA_orte_hnp_uri", "OMPI_COMM_WORLD_SIZE", "KUBERNETES_SERVICE_HOST", "TPU_WORKER_ID")
 """Set by schedulers of which JAX itself takes what is missing."""
@@ -26,7 +27,7 @@ def check(machine: Machine) -> Iterator[Finding]:
     environment = machine.environment
     given = {name: environment[name] for name in (COORDINATOR, COUNT, INDEX) if environment.get(name)}
     found = False
-    for problem in _problems(machine, given):
+    for problem in (*_problems(machine, given), *_interfaces(machine), *_workers(environment)):
         found = True
         yield problem
     slices = [name for name in MEGASCALE if environment.get(name)]
@@ -42,6 +43,39 @@ def check(machine: Machine) -> Iterator[Finding]:
     if not found:
         said = ", ".join(f"{name}={value}" for name, value in given.items())
         yield ok("The settings of the job agree" if given else "No distributed settings", said or "none set")
+
+
+def _interfaces(machine: Machine) -> Iterator[Finding]:
+    """Yields network interfaces and adapters that are named and not here, by the rules of NCCL."""
+    for variable in ("NCCL_SOCKET_IFNAME", "NCCL_OOB_NET_IFNAME", "NCCL_IB_HCA"):
+        given = machine.environment.get(variable, "").strip()
+        names = [each.partition(":")[0] for each in given.lstrip("^=").split(",") if each]
+        if given.startswith("^") or not names or not machine.path("/sys/class").exists():
+            continue
+        folder = "/sys/class/infiniband" if variable.endswith("HCA") else "/sys/class/net"
+        here = [each.rpartition("/")[2] for each in machine.names(folder, r".*")]
+        fits = str.__eq__ if given[0] == "=" else str.startswith
+        fitting = {each for each in here if any(fits(each, name) for name in names)}
+        if not fitting or (fitting == {"lo"} and machine.hosts > 1):
+            yield Finding(
+                severity="critical", entity=variable, title=f"{variable} names none that is here" if not fitting
+                else f"{variable} is the loopback, but the job has several hosts",
+                evidence=f"{variable}={given}; here: {', '.join(here) or 'none'}; {machine.hosts} hosts",
+                why="The hosts cannot reach each other, or take a slower way.", fix=f"unset {variable}",
+            )  # fmt: skip
+
+
+def _workers(environment: Mapping[str, str]) -> Iterator[Finding]:
+    """Yields a worker of a TPU pod that is not in the list of workers."""
+    for name in ("TPU_WORKER_HOSTNAMES", "TPU_PROCESS_ADDRESSES"):
+        workers, index = environment.get(name, "").split(","), environment.get("TPU_WORKER_ID", "")
+        if workers != [""] and index and not (index.isdecimal() and int(index) < len(workers)):
+            yield Finding(
+                severity="critical", title=f"There is no worker {index} in {name}", entity="TPU_WORKER_ID",
+                evidence=f"TPU_WORKER_ID={index}, {name}={','.join(workers)}",
+                why="TPU initialisation fails, or waits for a worker that does not come.",
+                fix=f"Give the workers the numbers 0 to {len(workers) - 1}",
+            )  # fmt: skip
 
 
 def _problems(machine: Machine, given: dict[str, str]) -> Iterator[Finding]:
@@ -148,21 +182,72 @@ def _coordinator(machine: Machine, address: str, count: int | None, index: int |
             fix=f"getent hosts {shell.word(host)}",
         )  # fmt: skip
         return
-    loopback = all(ipaddress.ip_address(each.partition("%")[0]).is_loopback for each in addresses)
-    several = any(
-        machine.environment.get(name) not in (None, "", "1") for name in ("SLURM_NNODES", "SLURM_JOB_NUM_NODES")
-    )
-    if loopback and several:
+    yield from _proxy(machine, host.strip("[]"), addresses)
+    if all(map(_is_loopback, addresses)) and machine.hosts > 1:
         yield Finding(
             severity="critical", title="The coordinator is this host's loopback, but the job has several hosts",
-            entity=COORDINATOR, evidence=f"{COORDINATOR}={address}", why="Each host waits for a process 0 of its own.",
-            fix=f"export {COORDINATOR}=$(scontrol show hostnames | head -1):{port}",
+            entity=COORDINATOR, why="Each host waits for a process 0 of its own.",
+            evidence=f"{COORDINATOR}={address} ({', '.join(sorted(addresses))}), {machine.hosts} hosts",
+            fix=f"export {COORDINATOR}=$(scontrol show hostnames | head -1):{port}"
+            if "SLURM_JOB_ID" in machine.environment else f"export {COORDINATOR}=<host of process 0>:{port}",
         )  # fmt: skip
-    if index == 0 and loopback:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", int(port))) == 0:
-                yield Finding(
-                    severity="critical", title=f"Port {port} of the coordinator is taken", entity=COORDINATOR,
-                    evidence=f"Something listens on 127.0.0.1:{port}", why="Process 0 cannot start its service.",
-                    fix=f"ss -ltnp 'sport = :{port}'",
-                )  # fmt: skip
+    if index == 0:
+        yield from _service(machine, address, addresses, int(port))
+
+
+def _service(machine: Machine, address: str, addresses: set[str], port: int) -> Iterator[Finding]:
+    """Yields why process 0 cannot start the service here, or cannot be reached there."""
+    bound = machine.environment.get(BIND) or f"[::]:{port}"
+    at, _, bound_port = bound.rpartition(":")
+    is_inside = at.strip("[]") in ("127.0.0.1", "::1", "localhost") and not any(map(_is_loopback, addresses))
+    if bound_port != str(port) or is_inside:
+        yield Finding(
+            severity="critical", title="The coordinator does not listen at its address", entity=BIND,
+            evidence=f"{BIND}={bound}, {COORDINATOR}={address}", why="The other processes wait for it in vain.",
+            fix=f"unset {BIND}",
+        )  # fmt: skip
+    elif any(bind_error(each, 0) is None for each in addresses) and (error := bind_error("", port)):
+        yield Finding(
+            severity="critical", title=f"Port {port} of the coordinator is taken", entity=COORDINATOR,
+            evidence=f"{COORDINATOR}={address}: {error}", why="Process 0 cannot start its service.",
+            fix=f"ss -ltnp 'sport = :{port}'",
+        )  # fmt: skip
+
+
+def bind_error(host: str, port: int) -> OSError | None:
+    """Returns why nothing can listen there; None if something can. The port is given back at once."""
+    try:
+        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as trial:
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            trial.bind((host, port))
+    except OSError as error:
+        return error
+    return None
+
+
+def _is_loopback(address: str) -> bool:
+    return ipaddress.ip_address(address.partition("%")[0]).is_loopback
+
+
+def _proxy(machine: Machine, host: str, addresses: set[str]) -> Iterator[Finding]:
+    """Yields a proxy between the processes, by the variables that gRPC reads: the ones in lower case."""
+    environment = machine.environment
+    name = next((each for each in ("grpc_proxy", "https_proxy", "http_proxy") if environment.get(each)), None)
+    excepted = environment.get("no_grpc_proxy") or environment.get("no_proxy") or ""
+    if name is None or any(_is_excepted(each.strip(), host, addresses) for each in excepted.split(",")):
+        return
+    yield Finding(
+        severity="warning", title=f"The processes connect through the proxy of {name}", entity=name,
+        evidence=f"{name} is set, and no_proxy={excepted!r} does not except {host}",
+        why="gRPC asks the proxy for the coordinator: the processes wait for each other in vain.",
+        fix=shell.export("no_grpc_proxy", ",".join(filter(None, (excepted, host)))),
+    )  # fmt: skip
+
+
+def _is_excepted(entry: str, host: str, addresses: set[str]) -> bool:
+    """Returns whether gRPC takes an entry of `no_proxy` for this host: the end of its name, or a network."""
+    try:
+        network = ipaddress.ip_network(entry, strict=False)
+    except ValueError:
+        return bool(entry) and host.lower().endswith(entry.lower())
+    return any(ipaddress.ip_address(each.partition("%")[0]) in network for each in addresses)

@@ -28,6 +28,12 @@ def check(machine: Machine) -> Iterator[Finding]:
             yield _invalid(name, machine.environment[name], "it must be larger than 0")
             return
         fraction = fraction if given is None else given
+    if fraction > 1.0 and machine.nvidia_devices:
+        yield Finding(
+            severity="warning", title="JAX may take more memory than a GPU has", entity=NEW,
+            evidence=f"the fraction is {fraction:g}; XLA_CLIENT_MEM_FRACTION is a share of 1", fix=f"export {NEW}=0.9",
+            why="Above 1, XLA uses unified memory: what does not fit is fetched over PCIe at each use, very slowly.",
+        )  # fmt: skip
     if isinstance(machine.gpus, str) or not machine.gpus:
         reason = machine.gpus if isinstance(machine.gpus, str) else "the driver shows none"
         yield ok("No GPU's memory to look at", reason)
@@ -49,13 +55,7 @@ def check(machine: Machine) -> Iterator[Finding]:
                 why="The program fails when it first uses the GPU, or with RESOURCE_EXHAUSTED soon after.",
                 fix=f"export {NEW}={share:.2f}, or XLA_PYTHON_CLIENT_PREALLOCATE=false, or end what uses the memory",
             )  # fmt: skip
-    if fraction > 1.0:
-        yield Finding(
-            severity="warning", title="JAX may take more memory than a GPU has", entity=NEW,
-            evidence=f"the fraction is {fraction:g}", fix=f"export {NEW}=0.9",
-            why="Above 1, XLA uses unified memory: what does not fit is fetched over PCIe at each use, very slowly.",
-        )  # fmt: skip
-    elif not short:
+    if not short and fraction <= 1.0:
         how = f"{fraction:.0%} is preallocated" if preallocates else "nothing is preallocated"
         yield ok("GPU memory is free", f"{len(machine.gpus)} GPUs; {how}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -72,6 +73,13 @@ def check(machine: Machine) -> Iterator[Finding]:
             evidence=f"{name}={environment[name]}", why="It has no effect.",
             fix=f"{shell.export(meant, environment[name])}; unset {name}",
         )  # fmt: skip
+    for name, value in environment.items():
+        if re.match(r"--?(xla|tpu)_", value) and name not in ("XLA_FLAGS", "LIBTPU_INIT_ARGS"):
+            found = True
+            yield Finding(
+                severity="info", title=f"Flags of XLA are in {name}, which JAX does not read", entity=name,
+                evidence=f"{name}={value}", why="They have no effect on JAX.", fix=shell.export("XLA_FLAGS", value),
+            )  # fmt: skip
     for sentence in config.unknown_variables(environment):
         found = True
         yield Finding(

@@ -63,7 +63,8 @@ def check(machine: Machine) -> Iterator[Finding]:
     elif machine.parsed.trouble is not None and machine.imported.trouble is None:
         yield Finding(
             severity="warning", title="A CPU client with these flags cannot be made", entity="XLA_FLAGS",
-            evidence=machine.parsed.trouble.splitlines()[-1], why="The job may die at its first use of a device.",
+            evidence=f"{' '.join(flags)}: {machine.parsed.trouble.splitlines()[-1]}",
+            why="The job may die at its first use of a device.",
             fix="Leave flags out one by one: XLA_FLAGS= jaxobs doctor",
         )  # fmt: skip
     found = False

@@ -25,7 +25,7 @@ OURS = ("JAX_", "JAXOBS_", "XLA_", "NCCL_", "TPU_", "TF_CPP_", "CUDA_")
 
 @pytest.fixture
 def places(tmp_path: Path) -> Iterator[dict[str, str]]:
-    """Ports, a name and a folder of this machine, for an environment: a port that somebody has, one that is free, and so on."""
+    """Ports, a name and a folder of this machine, which stand in environments."""
     with socket.create_server(("", 0)) as busy, socket.socket() as idle:
         idle.bind(("", 0))
         free = str(idle.getsockname()[1])

@@ -32,11 +32,7 @@ class Kind(Protocol):
 
     __name__: str
     NAME: str
-    """The finding's type."""
-    ABOUT: str
-    """A sentence for the reference."""
-    TOLD_WHEN: str
-    """Condition under which it is reported, for the reference."""
+    """The finding's type. `kinds.toml` has a row for it: what it is, and when it is reported."""
 
 
 class LookingKind(Kind, discovery.Module, Protocol[Evidence]):

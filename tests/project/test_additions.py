@@ -137,8 +137,9 @@ def test_a_finding_is_written_about(name: str) -> None:
     """A sentence for the reference, and for whoever reads it in a page in docs/: what it means and what to do."""
     module = FINDINGS[name]
     assert module is programs or discovery.short_name(module) == name, f"the file of `{name}` has another name"
-    assert re.fullmatch(r"[A-Z`].+\.", module.ABOUT, re.DOTALL), f"`ABOUT` of {module.__name__} is no sentence"
-    assert module.TOLD_WHEN.strip(), f"`TOLD_WHEN` of {module.__name__} is empty"
+    about, told_when = reference.finding_texts(module)
+    assert re.fullmatch(r"[A-Z`].+\.", about, re.DOTALL), f"`about` of `{name}` is no sentence"
+    assert told_when.strip(), f"`told_when` of `{name}` is empty"
     assert f"`{name}`" in WRITTEN, f"no page in docs/ says what a finding `{name}` means: see docs/findings.md"
 
 

@@ -12,15 +12,9 @@ from jaxobs.findings.scene import Scene
 
 NAME = "cache_missed_again"
 NEEDS = Scene
-ABOUT = "The persistent cache had no entry for programs that an earlier process had compiled."
 
 LEAST_SECONDS = 1.0
 """Time that the compiler took for them. Below, a hit would have saved little."""
-
-TOLD_WHEN = (
-    f"the compiler took {LEAST_SECONDS:g} s for programs that, according to the record next to the event log, an "
-    "earlier process had already compiled"
-)
 
 _MOST_SHOWN = 3
 

@@ -10,7 +10,6 @@ from jaxobs.findings.compilations.support import sizes
 from jaxobs.findings.compilations.support.case import Case, Telling, at_sites, duration, times, total_seconds
 
 NAME = "costly_recompilations"
-ABOUT = "A few recompilations of a function took long."
 
 GENERAL = 3
 """Rank among general patterns: this one names the cost and the costliest reason, and gives way to one that explains
@@ -28,12 +27,6 @@ last batch, so it costs less and less of a longer run."""
 
 SEVERAL = 3
 """Sizes of the leading dimension that are not a batch and its rest: a server warms up its buckets, or sizes vary."""
-
-TOLD_WHEN = (
-    f"recompilations for a different dtype, weak type, option or context took {SECONDS:g} s together; or those for one "
-    f"smaller size of the leading dimension took {SECONDS:g} s and {SHARE:.0%} of the time since the function first "
-    "compiled; and no other finding explains them"
-)
 
 MOST_CHANGES = 16
 

@@ -9,7 +9,6 @@ from jaxobs.facts.compilations import Compilation
 from jaxobs.findings.compilations.support.case import MOST_SITES, Case, Telling, duration, plural
 
 NAME = "eager_initialization"
-ABOUT = "Many single operations compile one by one, for example because a model is built outside any jitted function."
 
 PROGRAMS = 24
 """Different programs: a script that prints a few sums stays below, the smallest network of three layers does
@@ -17,8 +16,6 @@ not."""
 
 SECONDS = 1.0
 """Time that they took together: what is faster is not worth a change."""
-
-TOLD_WHEN = f"{PROGRAMS} single operations compiled, each as its own program, and together took {SECONDS:g} s"
 
 _CURES = {
     "flax/nnx": "build the model under one jit: model = nnx.jit(lambda: Model(rngs=nnx.Rngs(0)))()",

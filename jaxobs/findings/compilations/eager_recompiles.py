@@ -13,9 +13,6 @@ from jaxobs.findings.compilations.support.case import Case, Telling, duration, p
 from jaxobs.findings.compilations.support.programs import Repetitions
 
 NAME = "eager_recompiles"
-ABOUT = (
-    "Operations outside any jitted function keep compiling at a line of code, or at many, as in a model without `jit`."
-)
 
 SAME = 3
 """Compilations of a known program at one line: the body of an eager scan or cond is created again each time."""
@@ -28,10 +25,6 @@ PROGRAMS = 32
 """Programs of one operation at one line, of whatever kind: `model.init` of a large network, run without jit,
 stays below."""
 
-TOLD_WHEN = (
-    f"at one call site, an operation kept taking new sizes (as for `unbounded_shapes`, with {MOST_CROWDED} instead of "
-    f"{sizes.MOST_CROWDED}), recompiled the same programs {SAME} times, or compiled {PROGRAMS} programs"
-)
 
 MANY = 3
 """Lines with one reason that are one fault: code that ought to be one jitted function."""

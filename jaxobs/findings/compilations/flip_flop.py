@@ -13,7 +13,6 @@ from jaxobs.findings.compilations.support.case import Case, Telling, at_sites, d
 from jaxobs.findings.compilations.support.programs import Repetitions
 
 NAME = "flip_flop"
-ABOUT = "A function alternates between signatures and recompiles each of them repeatedly."
 
 GENERAL = 1
 """Rank among general patterns: a function object that is created again explains why programs are forgotten."""
@@ -23,11 +22,6 @@ REPEATED = 2
 
 TURNS = 3
 """Changes between repeated programs that make it an alternation: A, B, A, B."""
-
-TOLD_WHEN = (
-    f"at least two programs of a function recompiled {REPEATED} times each without any difference from an earlier "
-    f"call, alternating {TURNS} times"
-)
 
 
 class FlipFlop:

@@ -10,15 +10,9 @@ from jaxobs.findings.compilations.support.case import Case, Telling, at_sites, d
 from jaxobs.findings.compilations.support.programs import Repetitions
 
 NAME = "forgotten_programs"
-ABOUT = "One program recompiles repeatedly, because something makes JAX drop it."
 
 MANY = 4
 """Repetitions that count. Caches are cleared once between two experiments, rarely three times."""
-
-TOLD_WHEN = (
-    f"one program of a function recompiled {MANY} times without any difference from an earlier call; with "
-    "several programs it is a `flip_flop`, with new function objects `recreated_functions`"
-)
 
 
 class ForgottenPrograms:

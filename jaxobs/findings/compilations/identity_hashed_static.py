@@ -10,12 +10,9 @@ from jaxobs.findings.compilations.support.case import Case, Telling, at_sites, d
 from jaxobs.findings.compilations.support.static_arguments import looks_alike
 
 NAME = "identity_hashed_static"
-ABOUT = "A static argument is created again as an object that looks the same but does not compare equal."
 
 MANY = 3
 """Objects that look like an earlier one: two or three models in one script may well share a function."""
-
-TOLD_WHEN = f"a static argument was replaced {MANY} times by an object that prints the same, apart from its address"
 
 _FUNCTION = re.compile(r"\w+(\.[\w<>]+)+|<function .*>")
 

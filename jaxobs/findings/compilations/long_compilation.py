@@ -13,16 +13,9 @@ from jaxobs.findings.scene import Scene
 NAME = "long_compilation"
 NEEDS = Scene
 FOLLOWS = (no_persistent_cache.NAME,)
-ABOUT = "A single compilation takes much of the process's time."
 
 SHARE = 0.2
 """Share of the process's time until then. Of a long run it is less and less: no part below a fifth is worth a word."""
-
-TOLD_WHEN = (
-    f"one compilation took {LONG_SECONDS:g} s and {SHARE:.0%} of the process's time until then, or has lasted so long. "
-    "It is a warning if most of its program is blocks of operations that repeat, or if it was never finished, and "
-    "information otherwise; of functions in which nothing repeats, the longest one is reported"
-)
 
 UNROLLED = (
     "A Python loop under `jit` is unrolled: all iterations are compiled. Write it with `jax.lax.scan` or "

@@ -10,18 +10,12 @@ from jaxobs.findings.scene import Scene
 
 NAME = "no_persistent_cache"
 NEEDS = Scene
-ABOUT = "Each start compiles for a long time, and nothing is kept for the next one."
 
 LEAST_SECONDS = 60.0
 """Below, few would bother to keep a directory for it."""
 
 ADVICE = (
     "Set JAX_COMPILATION_CACHE_DIR to a directory that outlives the process: the next start loads what has compiled."
-)
-
-TOLD_WHEN = (
-    f"the compiler took {LEAST_SECONDS:g} s, and JAX's persistent cache is off. Functions whose program repeats "
-    "one block of operations do not count: `long_compilation` says what to do about them"
 )
 
 

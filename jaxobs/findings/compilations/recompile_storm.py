@@ -12,7 +12,6 @@ from jaxobs.findings.compilations.support.case import Case, Telling, at_sites, d
 from jaxobs.findings.compilations.support.static_arguments import looks_alike, unbounded, values
 
 NAME = "recompile_storm"
-ABOUT = "A function keeps recompiling after its warm-up."
 
 WARM_UP = 4
 """Programs that a function may need at its start: for training and evaluation, for the last batch, for the arrays
@@ -23,11 +22,6 @@ MANY = 6
 
 WINDOW = 600.0
 """Seconds in which they come: ten minutes hold so many compilations of a large program, of a minute each."""
-
-TOLD_WHEN = (
-    f"{MANY} recompilations within {WINDOW:g} s, after the first {WARM_UP} programs; new buckets, modes and placements "
-    "do not count"
-)
 
 GENERAL = 2
 """Rank among general patterns: a storm says that a function compiles, not why, and gives way to all others."""

@@ -10,7 +10,6 @@ from jaxobs.findings.compilations.support.case import Case, Telling, duration, t
 from jaxobs.findings.compilations.support.programs import Repetitions
 
 NAME = "recreated_functions"
-ABOUT = "A loop creates new lambdas, closures or partials, and JAX compiles each of them."
 
 SAME = 3
 """Compilations by which a new function object made a program that was there: waste for certain. Two may be two
@@ -20,10 +19,6 @@ OTHERS = 8
 """Function objects from one line of code, where each makes another program: a handful (one for each layer, one
 for each model) is made on purpose."""
 
-TOLD_WHEN = (
-    f"at one call site, {SAME} new function objects compiled to a program that already existed, or {OTHERS} new "
-    "function objects compiled to any program"
-)
 
 MOST_SITES = 8
 

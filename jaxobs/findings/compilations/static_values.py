@@ -7,22 +7,9 @@ from dataclasses import dataclass, field
 
 from jaxobs.facts.compilations import Compilation
 from jaxobs.findings.compilations.support.case import Case, Telling, at_sites, duration, plural, shortened
-from jaxobs.findings.compilations.support.static_arguments import (
-    NUMBERS,
-    OTHERS,
-    fields_that_change,
-    looks_alike,
-    unbounded,
-    values,
-)
+from jaxobs.findings.compilations.support.static_arguments import fields_that_change, looks_alike, unbounded, values
 
 NAME = "static_values"
-ABOUT = "A static argument keeps taking new values."
-
-TOLD_WHEN = (
-    f"a static argument took {NUMBERS} numbers that do not look like buckets (as for `unbounded_shapes`), or {OTHERS} "
-    "other values"
-)
 
 CLOSES = True
 

@@ -10,7 +10,6 @@ from jaxobs.facts.compilations import Change, Compilation
 from jaxobs.findings.compilations.support.case import Case, Telling, at_sites, duration, plural
 
 NAME = "two_shardings_at_start"
-ABOUT = "A function compiles twice at its start, because its arrays are placed differently from the second call on."
 
 AT_START = 3
 """First programs that count: the state may become committed at the second call, and sharded at the third."""
@@ -19,10 +18,6 @@ COSTLY = 1.0
 """Seconds from which it is reported wherever the function was called from. Cheaper ones are reported only if both calls
 come from one place: a function of two callers may well have two placements."""
 
-TOLD_WHEN = (
-    f"one of the first {AT_START} programs of a function differs from an earlier one only in sharding, placement "
-    f"or layout, and both have the same call site or it cost at least {COSTLY:g} s"
-)
 
 MOST_CHANGES = 2048
 MOST_SHOWN = 8

@@ -8,16 +8,9 @@ from dataclasses import dataclass, field
 from jaxobs.facts.compilations import Compilation
 from jaxobs.findings.compilations.support import sizes
 from jaxobs.findings.compilations.support.case import Case, Telling, plural
-from jaxobs.findings.compilations.support.programs import CALLS_EACH, LEAST_CALLS
 from jaxobs.reasons import cures
 
 NAME = "unbounded_shapes"
-ABOUT = "One dimension of an argument keeps taking new sizes."
-TOLD_WHEN = (
-    f"more than {sizes.MOST_CROWDED} sizes are less than {sizes.STEP_UP} times another one, or {sizes.RUN} are "
-    f"consecutive; if all are multiples of {sizes.ALIGNED}, more than {sizes.MOST_ALIGNED} are that close. It is "
-    f"over when the function is called {LEAST_CALLS} times, and {CALLS_EACH} times for each size, without a new one"
-)
 
 CLOSES = True
 

@@ -9,15 +9,12 @@ from jaxobs.findings.compilations.support.case import Case, Telling, at_sites, d
 from jaxobs.findings.compilations.support.static_arguments import looks_alike
 
 NAME = "unbounded_structures"
-ABOUT = "The structure of the arguments keeps changing."
 
 MANY = 6
 """Structures that no earlier call had: optional arguments and a model in training and evaluation make two to
 four."""
 
 MOST_CHANGES = 16
-
-TOLD_WHEN = f"a function compiled {MANY} times for structures that it had not been called with before"
 
 
 class UnboundedStructures:

@@ -10,12 +10,9 @@ from jaxobs.findings.compilations.support.case import Case, Telling, at_sites, d
 from jaxobs.reasons.cures import cure
 
 NAME = "weak_type_at_start"
-ABOUT = "A function compiles twice at its start, because part of its state is weakly typed in only one call."
 
 AT_START = 3
 """First programs that count: a scalar may hide behind another one that changes a call earlier."""
-
-TOLD_WHEN = f"one of the first {AT_START} programs of a function differs from an earlier one only in weak types"
 
 MOST_SHOWN = 8
 

@@ -8,15 +8,9 @@ from jaxobs.findings.scene import Scene
 
 NAME = "copies_in_step"
 NEEDS = Scene
-ABOUT = "In the steps of a loop, the devices copy arrays or move them between memories for much of their time."
 
 LEAST_SHARE = 0.3
 _MOVES = ("copy", "transfer")
-
-TOLD_WHEN = (
-    f"in the latest samples that `profile_interval` takes, operations of the kinds `copy` and `transfer` took "
-    f"{LEAST_SHARE:.0%} of the time of all operations or more, and {LEAST_SECONDS:g} s in all"
-)
 
 
 def _case(found: Profiled) -> Case | None:

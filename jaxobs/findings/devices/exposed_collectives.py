@@ -8,14 +8,8 @@ from jaxobs.findings.scene import Scene
 
 NAME = "exposed_collectives"
 NEEDS = Scene
-ABOUT = "Devices exchange data, or wait for others to do so, and compute nothing meanwhile."
 
 LEAST_SHARE = 0.3
-
-TOLD_WHEN = (
-    f"in the latest samples that `profile_interval` takes, nothing else ran during exchanges for {LEAST_SHARE:.0%} of "
-    f"the devices' time or more, and {LEAST_SECONDS:g} s in all; not on CPUs, whose devices share their cores"
-)
 
 
 def _case(found: Profiled) -> Case | None:

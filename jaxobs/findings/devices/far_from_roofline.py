@@ -11,16 +11,9 @@ from jaxobs.findings.scene import Scene
 
 NAME = "far_from_roofline"
 NEEDS = Scene
-ABOUT = "One operation takes most of the devices' time, far from what their data sheet allows."
 
 LEAST_SHARE = 0.5
 MOST_RATIO = 0.2
-
-TOLD_WHEN = (
-    f"in the latest samples that `profile_interval` takes, one operation took {LEAST_SHARE:.0%} of the time of all "
-    f"operations or more, at {MOST_RATIO:.0%} or less of the FLOP/s or bytes/s of the device's data sheet, and that "
-    f"cost {LEAST_SECONDS:g} s in all; not on devices without a data sheet, such as CPUs"
-)
 
 
 def _case(found: Profiled) -> Case | None:

@@ -8,14 +8,8 @@ from jaxobs.findings.scene import Scene
 
 NAME = "float64_operations"
 NEEDS = Scene
-ABOUT = "In the steps of a loop, the devices compute in float64, although most of what they are given is narrower."
 
 LEAST_SHARE = 0.25
-
-TOLD_WHEN = (
-    f"in the latest samples that `profile_interval` takes, operations in float64 took {LEAST_SHARE:.0%} of the time of "
-    f"all operations or more, and {LEAST_SECONDS:g} s in all, in programs most of whose inputs, by bytes, are narrower"
-)
 
 
 def _case(found: Profiled) -> Case | None:

@@ -13,15 +13,9 @@ from jaxobs.findings.scene import Scene
 
 NAME = "idle_devices"
 NEEDS = Scene
-ABOUT = "In the steps of a loop, the devices are idle because of what the host does, as samples of the profiler show."
 
 LEAST_SHARE = 0.25
 """Share of the devices' time. A sample is a few steps, and begins and ends within one."""
-
-TOLD_WHEN = (
-    f"in the latest samples that `profile_interval` takes, devices were idle for {LEAST_SHARE:.0%} of the time or more "
-    f"for one reason, and {LEAST_SECONDS:g} s in all"
-)
 
 _REASONS: Mapping[str, tuple[str, str]] = {
     "input": (

@@ -9,15 +9,8 @@ from jaxobs.findings.scene import Scene
 
 NAME = "replicated_operations"
 NEEDS = Scene
-ABOUT = "In the steps of a loop, each device computes the same matrix products or convolutions as all others."
 
 LEAST_SHARE = 0.25
-
-TOLD_WHEN = (
-    f"in the latest samples that `profile_interval` takes, products and convolutions of whole, undivided arrays, in "
-    f"programs that run on several devices, took {LEAST_SHARE:.0%} of the time of all operations or more, and "
-    f"{LEAST_SECONDS:g} s in all"
-)
 
 
 def _case(found: Profiled) -> Case | None:

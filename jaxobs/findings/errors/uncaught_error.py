@@ -9,10 +9,6 @@ from jaxobs.findings.scene import Scene
 
 NAME = "uncaught_error"
 NEEDS = Scene
-ABOUT = "An uncaught exception ended the program."
-TOLD_WHEN = (
-    "an exception ended the process; one at a prompt or in a notebook, where the process continues, does not count"
-)
 FOLLOWS = ("memory_ran_out", "nonfinite_values")
 
 _MOST_TEXT = 200

@@ -12,12 +12,6 @@ from jaxobs.findings.fleet.support.view import View, named
 
 NAME = "diverging_programs"
 NEEDS = View
-ABOUT = "Processes of one job compiled different programs, or the same ones in a different order."
-TOLD_WHEN = (
-    "Among the programs that span several processes, the n-th one of a process has a different function or "
-    "fingerprint from the n-th one of process 0; or one of the two processes has one more program, and the other has "
-    "since made as many steps without it."
-)
 STEADY = 1
 """Views in a row: what was compiled differently stays so."""
 

@@ -11,14 +11,6 @@ from jaxobs.findings.fleet.support.view import View, goes_on, median, seconds
 
 NAME = "straggler"
 NEEDS = View
-ABOUT = "One process takes longer for its steps than the others, or the others wait for it."
-TOLD_WHEN = (
-    "A process's step time is a quarter and 10 ms above the median of the processes that run the same loop; for "
-    "process 0, which often evaluates and saves for all of them, not because of pauses alone. If collectives keep all "
-    "processes in step: the median process's main thread was inside JAX in most of the last 40 samples, and that of "
-    "this process in fewer than half as many. For process 0, samples during pauses do not count. Likely at the end of "
-    "a short job."
-)
 SLOWER = 1.25
 """Step times of healthy hosts differ by a few percent; a tenth is common with shared networks."""
 LEAST_SECONDS = 0.010

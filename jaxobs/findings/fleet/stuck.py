@@ -9,14 +9,6 @@ from jaxobs.findings.fleet.support.view import View, goes_on, named, seconds
 
 NAME = "stuck"
 NEEDS = View
-ABOUT = "A process is alive but has not finished a step for many times its usual step time, or has stopped reporting."
-TOLD_WHEN = (
-    "No step has ended for `stuck_steps` times the usual step time and at least `stuck_seconds` (ten times that if "
-    "the usual step time is not known yet), while nothing compiles, in a job of several processes or inside a "
-    "declared step. If the program marks no steps, the pause must also be three times as long as any before, and "
-    "other processes must be running or waiting for this one; if this one waits inside JAX, no other may be running. "
-    "On process 0 also: a process has not reported for a minute plus `stuck_seconds`."
-)
 STEADY = 1
 MOST_SHOWN = 6
 

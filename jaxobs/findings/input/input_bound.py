@@ -7,22 +7,14 @@ from collections.abc import Iterator
 from jaxobs.findings import parts
 from jaxobs.findings.cases import Case
 from jaxobs.findings.scene import Scene
-from jaxobs.state.input_waits import INPUT_BOUND
 
 NAME = "input_bound"
 NEEDS = Scene
-ABOUT = "The program waits for its input for a large part of its time, while the devices are idle."
 
 LEAST_SECONDS = 10.0
 """A cold file cache or a shuffle buffer that fills is over by then."""
 LETS_GO = 12
 """A minute of looks: a share near the bound comes and goes."""
-
-TOLD_WHEN = (
-    f"the wait for `jaxobs.data` was {INPUT_BOUND:.0%} or more of the latest intervals between batches, and "
-    f"{LEAST_SECONDS:g} s in all; or a loop that was found waited for {1.0 - parts.ACCOUNTED:.0%} of the last "
-    "ten minutes"
-)
 
 _ADVICE = (
     "Load ahead and in parallel: more workers or read threads, a prefetch buffer, decoding and augmentation off the "

@@ -11,15 +11,9 @@ from jaxobs.findings.steps.support.pauses import FEWEST, are_of_input, excess, s
 
 NAME = "input_pauses"
 NEEDS = Scene
-ABOUT = "The input pauses now and then, as at the beginning of each epoch, and these pauses cost time."
 
 LEAST_SHARE = 0.1
 """Share of the process's time. An epoch that begins with a shuffle is not a fault; below, nobody would notice it."""
-
-TOLD_WHEN = (
-    f"{FEWEST} steps of one loop were slow because of a wait for input before them, and all such pauses cost "
-    f"{LEAST_SHARE:.0%} of the time since the process began"
-)
 
 FOLLOWS = ("input_bound",)
 

@@ -15,7 +15,6 @@ from jaxobs.findings.leaks import EARLY, HOST, MOST_FLOORS, Growing, Sample, clo
 from jaxobs.recorder.oom_texts import human
 
 NAME = "array_leak"
-ABOUT = "The number of live arrays of one shape and type grows for as long as the program runs."
 
 LEAST_BYTES = 2**20
 LEAST_SMALL = 256
@@ -36,15 +35,6 @@ MANY = "arrays of several shapes"
 _SAME_START = 3
 _EXPLAINED = 0.5
 _NEARLY = 0.02
-
-TOLD_WHEN = (
-    f"the number of arrays that are never freed rose in {growth.LEAST_RISES} samples and {growth.LEAST_CALLS} calls "
-    f"of a function ({growth.LEAST_RISES * growth.WITHOUT_CALLS} samples if jaxobs counts no function's calls), at a "
-    f"steady pace and without a pause, by 1 MiB or {LEAST_SMALL} arrays. When the program ends, "
-    f"{growth.LEAST_RISES_AT_END} samples are enough, or fewer for a likely leak, and after {EARLY:g} s where an "
-    "hour would fill the memory. What fills up, shrinks again, or grows only while a function "
-    "runs that usually does not (an evaluation) does not count"
-)
 
 _TOTAL = "total"
 

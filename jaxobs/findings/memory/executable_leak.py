@@ -12,17 +12,11 @@ from jaxobs.findings.growth import Run
 from jaxobs.findings.leaks import Growing, Sample, clock, pace
 
 NAME = "executable_leak"
-ABOUT = "The number of compiled programs grows for as long as the program runs, and with it the memory of their code."
 
 LEAST_MORE = 2 * growth.LEAST_RISES
 """Programs more than at its start: warm-up and a second round of evaluation compile fewer in its course."""
 _MOST_FUNCTIONS = 5
 
-TOLD_WHEN = (
-    f"the number of loaded programs rose by {LEAST_MORE}, without single operations that compiled for the first time, "
-    "as steadily as the arrays of an `array_leak`; the finding names the functions that have compiled since the growth "
-    "began"
-)
 FOLLOWS = (
     "recreated_functions", "unbounded_shapes", "static_values", "identity_hashed_static", "unbounded_structures",
     "forgotten_programs", "recompile_storm", "eager_recompiles",

@@ -13,7 +13,6 @@ from jaxobs.findings.memory import array_leak, executable_leak
 from jaxobs.recorder.oom_texts import human
 
 NAME = "host_memory_leak"
-ABOUT = "The process's host memory grows for as long as it runs, for example because results are fetched and kept."
 
 LEAST_BYTES = 64 * 2**20
 """Allocators, imports and jaxobs itself stay below that."""
@@ -28,12 +27,6 @@ COMPILED_OFTEN = 2
 _ALIKE = 0.15
 _LEAST_RETURNED = 64 * 2**10
 _STEP = 2**20
-
-TOLD_WHEN = (
-    "resident memory, without the live arrays of the CPU backend, rose by 64 MiB and 5 %, as steadily as the "
-    "arrays of an `array_leak`, and not because of programs compiled meanwhile. The finding names a function if what "
-    "it returns is as large as what a call adds"
-)
 
 
 class HostLeaks:

@@ -11,8 +11,6 @@ from jaxobs.recorder.oom_texts import human
 
 NAME = "memory_ran_out"
 NEEDS = Scene
-ABOUT = "A call ran out of memory, on a device or on the host."
-TOLD_WHEN = "a call raised an out-of-memory error, whether or not the program caught it"
 FOLLOWS = ("array_leak", "executable_leak")
 
 

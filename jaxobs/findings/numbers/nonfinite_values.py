@@ -7,15 +7,9 @@ from collections.abc import Iterator
 from jaxobs.facts.numbers import NonFinite, WatchedState
 from jaxobs.findings.cases import Case
 from jaxobs.findings.scene import Scene
-from jaxobs.loops.loop_outputs import FEWEST_BAD
 
 NAME = "nonfinite_values"
 NEEDS = Scene
-ABOUT = "A watched value, or a scalar that a training loop returns, is NaN or infinite."
-TOLD_WHEN = (
-    "a value passed to `jaxobs.watch` was not finite; a scalar that the function of a found loop returns was finite, "
-    f"and then was not in {FEWEST_BAD} looks in a row; or `jax_debug_nans` raised an error"
-)
 
 FEW = 0.01
 """A loss that was infinite in a step or two and recovered, as under a loss scale, does not spoil a run."""

@@ -13,7 +13,6 @@ from jaxobs.findings.scene import Scene
 
 NAME = "cold_requests"
 NEEDS = Scene
-ABOUT = "Requests waited for a compilation."
 
 LEAST_SECONDS = 0.5
 """Time that they took longer than a warm one, together. Below, nobody noticed."""
@@ -21,11 +20,6 @@ LEAST_SECONDS = 0.5
 LETS_GO = 1
 LASTS = 600.0
 """Seconds after the latest cold request at which it is over."""
-
-TOLD_WHEN = (
-    f"requests to one route compiled something, and together took {LEAST_SECONDS:g} s longer than warm ones; a route "
-    "whose name says that it is a warm-up does not count; over after ten minutes without any"
-)
 
 FOLLOWS = (
     "recreated_functions", "unbounded_shapes", "static_values", "identity_hashed_static", "unbounded_structures",

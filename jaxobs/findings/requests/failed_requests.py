@@ -9,7 +9,6 @@ from jaxobs.findings.scene import Scene
 
 NAME = "failed_requests"
 NEEDS = Scene
-ABOUT = "A considerable share of the requests to a route ends with a server error."
 
 FEWEST = 5
 """Failed requests that count: fewer are chance."""
@@ -18,11 +17,6 @@ CRITICAL_SHARE = 0.5
 
 LETS_GO = 12
 """A minute of looks: a share near the bound comes and goes."""
-
-TOLD_WHEN = (
-    f"{FEWEST} requests to a route, and {LEAST_SHARE:.0%} of its requests, ended with a status of 500 or above, or "
-    "with an exception: of the last two minutes, or of ten or of all its time where these have fewer than 20 requests"
-)
 
 
 def find(scene: Scene) -> Iterator[Case]:

@@ -11,18 +11,9 @@ from jaxobs.findings.scene import Scene
 
 NAME = "host_bound"
 NEEDS = Scene
-ABOUT = (
-    "The host moves values between itself and the devices, or runs Python outside of JAX, while the devices are idle."
-)
 
 LETS_GO = 12
 """A minute of looks: a share near the bound comes and goes."""
-
-TOLD_WHEN = (
-    "in a loop that was found, reading arrays that had been computed and putting arrays on devices took "
-    f"{1.0 - parts.ACCOUNTED:.0%} of the last ten minutes; or Python outside of JAX did, while "
-    "the loop continued, unless the program is a server or a notebook"
-)
 
 _WHAT = {
     "transfer": (

@@ -12,16 +12,10 @@ from jaxobs.findings.scene import Scene
 
 NAME = "host_sync"
 NEEDS = Scene
-ABOUT = "The host waits for the devices in each step of a loop, because it reads an array, and the devices wait for it."
 
 LEAST_SHARE = 0.15
 """Share of the steps' time. The looks are a sample, and below it there is little to gain."""
 LEAST_SECONDS = 1.0
-
-TOLD_WHEN = (
-    f"a loop that was found would be {LEAST_SHARE:.0%} shorter, and {LEAST_SECONDS:g} s in all, if the host did not "
-    "wait for an array in each step"
-)
 
 
 def find(scene: Scene) -> Iterator[Case]:

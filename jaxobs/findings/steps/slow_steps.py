@@ -16,16 +16,10 @@ from jaxobs.findings.steps.support.pauses import FEWEST, MAJORITY, are_before, a
 
 NAME = "slow_steps"
 NEEDS = Scene
-ABOUT = "Some steps of a loop take more than three times as long as a typical one, and together they cost time."
 
 LEAST_SECONDS = 1.0
 LEAST_SHARE = 0.02
 """Share of the loop's time. Below, fixing them would not be noticed."""
-
-TOLD_WHEN = (
-    f"{FEWEST} steps of one loop were slow, and cost {LEAST_SECONDS:g} s and {LEAST_SHARE:.0%} of the loop's time more "
-    "than typical steps; not where these were waits for input before them, see `input_pauses`"
-)
 
 FOLLOWS = ("input_bound", "straggler")
 FOLLOWS_COMPILING = (

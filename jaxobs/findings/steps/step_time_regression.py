@@ -13,7 +13,6 @@ from jaxobs.findings.scene import Scene
 
 NAME = "step_time_regression"
 NEEDS = Scene
-ABOUT = "Steps of a loop take longer than they did, and samples of the profiler show what takes longer."
 
 LEAST_RATIO = 1.25
 LEAST_SECONDS = 1.0
@@ -21,12 +20,6 @@ _MAJORITY = 0.5
 _NEARLY_ALL = 0.8
 _NOTABLE = 0.1
 _STEADY = 1.1
-
-TOLD_WHEN = (
-    f"in the latest {MOST} samples that `profile_interval` takes, a step took {LEAST_RATIO - 1:.0%} longer than in the "
-    f"loop's first ones, and longer than in any of these, and that cost {LEAST_SECONDS:g} s; on CPUs, which other "
-    f"programs slow down, only if one part of the step took {_NEARLY_ALL:.0%} of that, and others as long as at first"
-)
 
 FOLLOWS = ("input_bound", "idle_devices", "exposed_collectives", "host_sync", "host_bound")
 

@@ -26,8 +26,6 @@ from jaxobs.state.store import Store
 from jaxobs.state.utilization import ProgramFlops
 
 NAME = "program_may_not_fit"
-ABOUT = "A program needs more memory besides its arguments than is left on a device."
-TOLD_WHEN = "It is compiled or loaded, before its first call, and temp + output - alias exceeds limit - in use."
 
 MOST_PENDING = 64
 """Programs that wait to be read; the oldest is given up first."""

@@ -1,7 +1,7 @@
 """Checks of a machine: one file for each, found by the folder.
 
-A check has `ABOUT`, one sentence for the reference, and `check(machine)`, which yields a finding for each thing that it
-looked at: at least one, also where all is well.
+A check has `check(machine)`, which yields a finding for each thing that it looked at: at least one, also where all is
+well. `docs/doctor.md` has a row for each.
 """
 
 from __future__ import annotations
@@ -16,7 +16,5 @@ from jaxobs.ops.doctor.machine import Machine
 
 class Check(discovery.Module, Protocol):
     """Looks at one aspect of a machine."""
-
-    ABOUT: str
 
     def check(self, machine: Machine, /) -> Iterable[Finding]: ...

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from jaxobs.ops.doctor.findings import Finding, ok
 from jaxobs.ops.doctor.machine import Machine, release
 
-ABOUT = "Whether the plugins for CUDA, ROCm and TPU fit jaxlib, and whether two of them compete."
-
 PLUGINS = r"jax-(cuda\d+|rocm\d+|metal)-(plugin|pjrt)"
 
 

@@ -10,8 +10,6 @@ from jaxobs.base.links import PROJECT
 from jaxobs.ops.doctor.findings import Finding, ok
 from jaxobs.ops.doctor.machine import Machine
 
-ABOUT = "Whether jaxobs finds what it reads in this version of JAX (`jaxobs_capability`)."
-
 
 def check(machine: Machine) -> Iterator[Finding]:
     """By a look at JAX's modules, in this process: it wakes no backend and compiles nothing."""

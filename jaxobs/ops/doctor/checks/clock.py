@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from jaxobs.ops.doctor.findings import Finding, ok
 from jaxobs.ops.doctor.machine import Machine
 
-ABOUT = "Whether the clock is set and synchronised: logs of several hosts, TLS and tokens rely on it."
-
 EARLIEST = 1_790_000_000.0
 """September 2026, in Unix seconds: no jaxobs was there before."""
 _UNSYNCHRONISED = 0x40

@@ -15,8 +15,6 @@ from jaxobs.ops.doctor.findings import Finding, ok
 from jaxobs.ops.doctor.machine import Machine
 from jaxobs.views.terminal.text import size
 
-ABOUT = "Whether the persistent compilation cache is set, usable, private and shared, and stores what it should."
-
 DEFAULT_SECONDS = 1.0
 LARGE_ENTRY = 2**20
 """A threshold above it leaves out programs that take seconds to compile."""

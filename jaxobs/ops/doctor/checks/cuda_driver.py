@@ -8,10 +8,6 @@ from collections.abc import Iterator
 from jaxobs.ops.doctor.findings import Finding, ok
 from jaxobs.ops.doctor.machine import Machine, listed, release
 
-ABOUT = (
-    "Whether NVIDIA's driver is new enough for the CUDA plugin, and whether other CUDA libraries come before its own."
-)
-
 LEAST_DRIVER = {"12": 525, "13": 580}
 """By CUDA generation: https://docs.jax.dev/en/latest/installation.html#nvidia-gpu."""
 _LIBRARIES = re.compile(r"lib(cudart|cublas|cudnn|cusparse|cufft|cusolver|nccl|cupti)[\w.]*\.so.*")

@@ -8,8 +8,6 @@ from collections.abc import Iterator, Mapping
 from jaxobs.ops.doctor.findings import Finding, ok
 from jaxobs.ops.doctor.machine import TABLES, Machine
 
-ABOUT = "Whether options for debugging are left on: of JAX, CUDA, NCCL, TensorFlow's loggers and Python."
-
 
 def check(machine: Machine) -> Iterator[Finding]:
     """By JAX's settings as the environment sets them, and by variables."""

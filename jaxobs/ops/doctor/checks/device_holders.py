@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from jaxobs.ops.doctor.findings import Finding, ok
 from jaxobs.ops.doctor.machine import Machine
 
-ABOUT = "Whether another process has an accelerator open, and which; and a lock file that nobody holds."
-
 LOCK_FILE = "libtpu_lockfile"
 
 

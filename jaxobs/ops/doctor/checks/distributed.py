@@ -10,8 +10,6 @@ from jaxobs.ops.doctor import shell
 from jaxobs.ops.doctor.findings import Finding, ok
 from jaxobs.ops.doctor.machine import Machine
 
-ABOUT = "Whether the settings of a job of several processes are complete and agree, and its coordinator has an address."
-
 COORDINATOR, COUNT, INDEX = "JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID"
 BIND = "JAX_COORDINATOR_BIND_ADDRESS"
 WHAT = {COUNT: "how many processes there are", INDEX: "number of this one, from 0"}

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from jaxobs.ops.doctor.findings import Finding, ok
 from jaxobs.ops.doctor.machine import Machine
 
-ABOUT = "Whether the limit of open files leaves room for data loaders, checkpoints and collectives."
-
 FEW = 4096
 """Orbax and Grain open a file for each shard and each worker; NCCL several sockets for each peer."""
 

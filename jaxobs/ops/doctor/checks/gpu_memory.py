@@ -8,8 +8,6 @@ from jaxobs.ops.doctor.findings import Finding, ok
 from jaxobs.ops.doctor.machine import Machine
 from jaxobs.views.terminal.text import size
 
-ABOUT = "Whether the share of GPU memory that JAX preallocates is a number, and free."
-
 DEFAULT_FRACTION = 0.75
 """Share of a GPU's memory (https://docs.jax.dev/en/latest/gpu_memory_allocation.html)."""
 OLD, NEW = "XLA_PYTHON_CLIENT_MEM_FRACTION", "XLA_CLIENT_MEM_FRACTION"

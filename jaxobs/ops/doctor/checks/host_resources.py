@@ -9,8 +9,6 @@ from jaxobs.ops.doctor.findings import Finding, ok
 from jaxobs.ops.doctor.machine import Machine, listed
 from jaxobs.views.terminal.text import size
 
-ABOUT = "Whether host memory and CPUs suffice: a container's limits, free memory, swap, and NUMA nodes."
-
 LEAST_FREE = 2 * 2**30
 FEW_CPUS = 2.0
 """Below, XLA's compiler, the loaders and the thread that feeds the device wait for each other."""

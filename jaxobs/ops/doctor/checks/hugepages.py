@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from jaxobs.ops.doctor.findings import Finding, ok
 from jaxobs.ops.doctor.machine import Machine
 
-ABOUT = "Whether transparent huge pages are on where a TPU is: the runtime starts and stops much faster with them."
-
 FILE = "/sys/kernel/mm/transparent_hugepage/enabled"
 
 

@@ -10,8 +10,6 @@ from jaxobs.ops.doctor.findings import Finding, ok
 from jaxobs.ops.doctor.machine import Machine
 from jaxobs.ops.doctor.probes import NO_ANSWER
 
-ABOUT = "Whether jax and jaxlib fit each other, and are the ones that a program imports."
-
 
 def check(machine: Machine) -> Iterator[Finding]:
     """By what is installed, and by an import in a process of its own."""

@@ -12,10 +12,6 @@ from jaxobs.ops.doctor import shell
 from jaxobs.ops.doctor.findings import Finding, ok
 from jaxobs.ops.doctor.machine import Machine
 
-ABOUT = (
-    "Whether variables of JAX, XLA and jaxobs are ones that are read: removed, outdated and misspelt ones are named."
-)
-
 DEAD = {
     "JAX_USE_PJRT_C_API_ON_TPU": "It was removed: PJRT is the only way since JAX 0.4.",
     "ENABLE_PJRT_COMPATIBILITY": "It makes PJRT accept a plugin of another version: what it hid then shows as a crash.",

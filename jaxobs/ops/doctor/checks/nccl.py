@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from jaxobs.ops.doctor.findings import Finding, ok
 from jaxobs.ops.doctor.machine import Machine
 
-ABOUT = "Whether NCCL is there where collectives need it, once."
-
 
 def check(machine: Machine) -> Iterator[Finding]:
     """By packages and device files."""

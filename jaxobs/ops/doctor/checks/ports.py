@@ -12,8 +12,6 @@ from jaxobs.ops.doctor.checks.distributed import COORDINATOR, INDEX, bind_error
 from jaxobs.ops.doctor.findings import Finding, ok
 from jaxobs.ops.doctor.machine import Machine
 
-ABOUT = "Whether the ports of the metrics endpoint and of libtpu are free, and who can reach the endpoint."
-
 _PORTS = re.compile(r"(JAX|TPU|MEGASCALE)_(\w+_)?PORTS?")
 OF_LIBTPU = ("TPU_PROCESS_PORT", "TPU_RUNTIME_METRICS_PORTS", "MEGASCALE_PORT")
 

@@ -8,8 +8,6 @@ from jaxobs.ops.doctor.findings import Finding, ok
 from jaxobs.ops.doctor.machine import Machine
 from jaxobs.views.terminal.text import size
 
-ABOUT = "Whether /dev/shm is there and larger than a container's default of 64 MiB."
-
 SMALL = 2**30
 LEAST_FREE = 2**28
 

@@ -8,8 +8,6 @@ from jaxobs.ops.doctor import shell
 from jaxobs.ops.doctor.findings import Finding, ok
 from jaxobs.ops.doctor.machine import Machine, listed
 
-ABOUT = "Whether JAX would fall back to the CPU although an accelerator is here, or was asked for."
-
 _NO_BACKEND = "JAX skips the platform without a message when JAX_PLATFORMS is set, and runs on the CPU."
 KNOWN = ("cpu", "cuda", "gpu", "rocm", "tpu")
 """Platforms that JAX brings along, as it spells them: it takes names as they are, with their spaces."""

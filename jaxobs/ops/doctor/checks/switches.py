@@ -9,8 +9,6 @@ from jaxobs.ops.doctor.checks import debug_options, xla_flags
 from jaxobs.ops.doctor.findings import Finding, ok
 from jaxobs.ops.doctor.machine import TABLES, Machine
 
-ABOUT = "Which variables change what a job computes, or how: precision, random numbers, promotion, sharing of programs."
-
 _ELSEWHERE = re.compile(
     r"jax_(platform|compilation_cache|persistent_cache|enable_compilation_cache|traceback|logging|log_|debug|dump"
     r"|include_|hlo_source|source_url|pprint|captured_constants|tracer_error|num_cpu_devices|check_proxy|coordinator)"

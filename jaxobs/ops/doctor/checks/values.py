@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from jaxobs.ops.doctor.findings import Finding, ok
 from jaxobs.ops.doctor.machine import TABLES, Machine
 
-ABOUT = "Whether numbers and names in variables are ones that JAX, XLA, NCCL, gRPC, CUDA and libtpu take."
-
 _RANGE = re.compile(r"range \[(-?[\d.]+), (-?[\d.]+)\]")
 _COUNTED = re.compile(
     r"timeout|_(ms|secs?|seconds|minutes|bytes|size|runs|devices|processes|frames|count|threads)($|_)"

@@ -10,8 +10,6 @@ from jaxobs.ops.doctor import shell
 from jaxobs.ops.doctor.findings import Finding, ok
 from jaxobs.ops.doctor.machine import Machine
 
-ABOUT = "Whether XLA knows the flags in XLA_FLAGS; flags that slow a job down; and flags given twice."
-
 FORCED = "--xla_force_host_platform_device_count"
 SLOW = {
     "--xla_dump_to": "It writes every compiled program to disk.",

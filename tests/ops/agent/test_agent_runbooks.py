@@ -20,7 +20,7 @@ def cause(name: str) -> Cause:
 
 
 def test_every_alert_has_a_row() -> None:
-    """A new alert: add it to `TABLE` in jaxobs/ops/agent/runbooks.py, with what can explain it."""
+    """A new alert: add it to jaxobs/ops/agent/runbooks.toml, with what can explain it."""
     assert runbooks.TABLE.keys() == runbooks.declared().keys()
 
 

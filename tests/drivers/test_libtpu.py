@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import http.server
 import pathlib
 import threading
 from typing import Any
 
 import pytest
 from helpers.accelerator_watch import Watch
+from helpers.answering import Request, serving
 from helpers.fake_libtpu import FakeLibtpu
 from helpers.run_programs import run
 
@@ -19,6 +19,7 @@ from jaxobs.facts.accelerators import AcceleratorState
 from jaxobs.sources import libtpu as libtpu_source
 from jaxobs.sources.libtpu import TpuMonitoring
 from jaxobs.testing import FakeClient, FakeDevice
+from tools.ports import free_port
 
 pytestmark = pytest.mark.usefixtures("fresh")
 
@@ -232,16 +233,6 @@ def test_what_is_missing_is_said_once(libtpu: FakeLibtpu | None, reason: str, mo
     assert guard.internal_errors() == {}
 
 
-class _Metadata(http.server.BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        self.server.seen.append((self.path, self.headers["Metadata-Flavor"]))  # type: ignore[attr-defined]
-        self.send_response(self.server.status)  # type: ignore[attr-defined]
-        self.end_headers()
-
-    def log_message(self, format: str, *arguments: object) -> None:
-        """Silent."""
-
-
 @pytest.mark.parametrize("status", [200, 403, None])
 def test_libtpu_is_not_asked_where_it_would_wait_for_metadata(
     status: int | None, monkeypatch: pytest.MonkeyPatch
@@ -249,16 +240,17 @@ def test_libtpu_is_not_asked_where_it_would_wait_for_metadata(
     """libtpu would try the service again for minutes, with the interpreter to itself. The reason says what to set."""
     monkeypatch.delenv("TPU_SKIP_MDS_QUERY")
     watch = Watch(TpuMonitoring, _tpus(2))
-    with http.server.HTTPServer(("127.0.0.1", 0), _Metadata) as server, FakeLibtpu(**ALL) as libtpu:
-        server.status, server.seen = status, []  # type: ignore[attr-defined]
-        port = server.server_port
-        if status is None:
-            server.server_close()  # nobody listens
-        else:
-            threading.Thread(target=server.handle_request, daemon=True).start()
+    seen: list[tuple[str, str]] = []
+
+    def answer(request: Request) -> int | None:
+        seen.append((request, request.headers["Metadata-Flavor"]))
+        return status
+
+    with serving(answer) as url, FakeLibtpu(**ALL) as libtpu:
+        port = free_port() if status is None else int(url.rpartition(":")[2])  # on the free one nobody listens
         monkeypatch.setattr(tpu_monitoring, "METADATA", ("127.0.0.1", port, "/tpu-env"))
         states = watch.sample()
-        assert server.seen == ([] if status is None else [("/tpu-env", "Google")])  # type: ignore[attr-defined]
+        assert seen == ([] if status is None else [("/tpu-env", "Google")])
         assert bool(libtpu.asked) is bool(states) is (status == 200)
     notes = watch.store.snapshot().observer.notes
     assert [("TPU_SKIP_MDS_QUERY=1" in note) for note in notes] == ([] if status == 200 else [True])

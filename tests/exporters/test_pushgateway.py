@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import http.server
 import logging
 import re
 import socket
 import subprocess
-import threading
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +15,7 @@ from typing import Any
 
 import pytest
 from helpers import run_programs
+from helpers.answering import Request, serving
 from helpers.made_by_hand import full_store
 from helpers.paths import ROOT
 from helpers.requirements import program
@@ -150,27 +149,12 @@ def answering(status: int, **headers: str) -> Iterator[tuple[str, list[Any]]]:
     """A gateway that gives one answer to all, and what it was asked."""
     asked: list[Any] = []
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            asked.append((self.path, self.headers.get("Authorization")))
-            self.rfile.read(int(self.headers["Content-Length"]))
-            self.send_response(status)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.end_headers()
+    def answer(request: Request) -> int:
+        asked.append((request, request.headers.get("Authorization")))
+        return status
 
-        def log_message(self, *_: object) -> None:
-            """Silent."""
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"127.0.0.1:{server.server_port}", asked
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with serving(answer, **headers) as url:
+        yield url.removeprefix("http://"), asked
 
 
 def test_it_shows_who_pushes() -> None:

@@ -25,10 +25,10 @@ class _Server(socketserver.ThreadingTCPServer):
 
 @contextlib.contextmanager
 def serving(answer: Callable[[Request], Any], port: int = 0, **headers: str) -> Iterator[str]:
-    """The address of a server that answers each GET and POST with the JSON, bytes or status that `answer` gives.
+    """The address of a server that answers each GET and POST with what `answer` gives.
 
     Args:
-      answer: gives None for an unknown path.
+      answer: gives JSON, bytes or a status; all of status, bytes and headers; or None for an unknown path.
       headers: of each answer, with `_` for `-`.
     """
 
@@ -36,13 +36,15 @@ def serving(answer: Callable[[Request], Any], port: int = 0, **headers: str) -> 
         def do_GET(self) -> None:
             asked = Request(self.path)
             asked.body, asked.headers = self.rfile.read(int(self.headers.get("Content-Length", 0))), self.headers
-            found = answer(asked)
+            found, more = answer(asked), headers
             status = found if isinstance(found, int) else 404 if found is None else 200
+            if isinstance(found, tuple):
+                status, found, more = found
             body = found if isinstance(found, bytes) else json.dumps(found).encode()
             kind = "text/html; charset=utf-8" if found is body else "application/json"
             with contextlib.suppress(OSError):  # who asked may have left
                 self.send_response(status)
-                for name, value in {"Content-Type": kind, "Content-Length": str(len(body)), **headers}.items():
+                for name, value in {"Content-Type": kind, "Content-Length": str(len(body)), **more}.items():
                     self.send_header(name.replace("_", "-"), value)
                 self.end_headers()
                 self.wfile.write(body)

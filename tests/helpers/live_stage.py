@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime
-import http.server
 import json
 import os
 import pathlib
@@ -17,7 +16,6 @@ import re
 import socket
 import subprocess
 import sys
-import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -26,6 +24,7 @@ from typing import Any
 import pytest
 
 from helpers import waiting
+from helpers.answering import serving
 from helpers.paths import PROGRAMS, ROOT
 from helpers.requirements import program
 from jaxobs.ops.monitoring import alerting
@@ -158,24 +157,8 @@ def running(command: list[str], log: pathlib.Path, **more: Any) -> Iterator[subp
 def webhook(take: Callable[[str, dict[str, Any]], None]) -> Iterator[str]:
     """An HTTP server that hands on what is posted to it, with the path; its address."""
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            take(self.path.strip("/"), body)
-            self.send_response(200)
-            self.end_headers()
-
-        def log_message(self, *_: Any) -> None:
-            """Says nothing."""
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(lambda request: take(request.strip("/"), json.loads(request.body)) or 200) as url:
+        yield url
 
 
 @contextlib.contextmanager

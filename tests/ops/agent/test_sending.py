@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import http.server
 import json
-import threading
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from helpers.answering import Request, serving
 
 from jaxobs.ops.agent import investigating, notifications, sending
 from jaxobs.ops.agent.incidents import Incident
@@ -35,40 +34,24 @@ def report() -> Report:
 class Receiver:
     """A server that answers with the given statuses in turn, and keeps what it got."""
 
+    url: str
+
     def __init__(self, statuses: list[int]) -> None:
         self.got: list[tuple[str, dict[str, str], dict[str, Any]]] = []
-        outer = self
+        self.statuses = statuses
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                outer.got.append((self.path, dict(self.headers), body))
-                status = statuses.pop(0) if len(statuses) > 1 else statuses[0]
-                self.send_response(status)
-                self.send_header("Location", f"http://127.0.0.1:{self.server.server_address[1]}/elsewhere")
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, format: str, *args: object) -> None:
-                """Nothing."""
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
-        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
-        self.thread.start()
-
-    def close(self) -> None:
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
+    def answer(self, request: Request) -> tuple[int, bytes, dict[str, str]]:
+        self.got.append((request, dict(request.headers), json.loads(request.body)))
+        status = self.statuses.pop(0) if len(self.statuses) > 1 else self.statuses[0]
+        return status, b"", {"Location": f"{self.url}/elsewhere"}
 
 
 @pytest.fixture
 def receiver(request: pytest.FixtureRequest) -> Iterator[Receiver]:
     """With the statuses of the test's parameter."""
     found = Receiver(list(getattr(request, "param", [200])))
-    yield found
-    found.close()
+    with serving(found.answer) as found.url:
+        yield found
 
 
 def test_both_get_what_was_found(report: Report, receiver: Receiver) -> None:

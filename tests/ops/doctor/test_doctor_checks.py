@@ -35,8 +35,8 @@ HOST = {
     "/proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Wed",
 }
 DEVICES = {
-    "gpu": ("/dev/nvidia0", "/dev/nvidia1", "/dev/nvidiactl"), "amd": ("/dev/kfd", "/dev/dri/renderD128", "/dev/dri/card0"),
-    "tpu": ("/dev/accel0",), None: (),
+    None: (), "gpu": ("/dev/nvidia0", "/dev/nvidia1", "/dev/nvidiactl"), "tpu": ("/dev/accel0",),
+    "amd": ("/dev/kfd", "/dev/dri/renderD128", "/dev/dri/card0"),
 }  # fmt: skip
 Case = dict[str, Any]
 CASES: list[Case] = tomllib.loads((Path(__file__).parent / "checks.toml").read_text())["case"]

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import http.server
 import json
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
+from helpers.answering import serving
 from helpers.run_programs import environment
 from helpers.waiting import until
 
@@ -97,27 +95,6 @@ def test_a_wrong_or_missing_token(process: tuple[str, Path], tmp_path: Path, mon
     assert "JAXOBS_ACTION_TOKEN" in told and "not set" in told
 
 
-class Hostile(http.server.BaseHTTPRequestHandler):
-    """Answers to a POST with what no process of ours answers; a redirection would take the token along."""
-
-    seen: ClassVar[list[str]] = []
-    answer: ClassVar[tuple[int, bytes, dict[str, str]]] = (200, b"", {})
-
-    def do_POST(self) -> None:
-        self.seen.append(self.path)
-        code, body, headers = self.answer
-        # A socket that is closed with unread bytes resets the connection, and the answer may be lost with it.
-        self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self.send_response(code)
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Says nothing."""
-
-
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
@@ -131,15 +108,9 @@ class Hostile(http.server.BaseHTTPRequestHandler):
 def test_answers_that_are_none(
     answer: tuple[int, bytes, dict[str, str]], told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """What no process of ours answers; a redirection would take the token along."""
     monkeypatch.setenv("JAXOBS_ACTION_TOKEN", TOKEN)
-    Hostile.answer, Hostile.seen = answer, []
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hostile) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            url = f"http://127.0.0.1:{server.server_port}"
-            found = captures.capture(url, "memory", {}, "JAXOBS_ACTION_TOKEN", 5.0, lambda: False)
-        finally:
-            server.shutdown()
-            thread.join()
-    assert told in found.detail and Hostile.seen == ["/api/v1/actions/memory"]
+    seen: list[str] = []
+    with serving(lambda request: seen.append(request) or answer) as url:
+        found = captures.capture(url, "memory", {}, "JAXOBS_ACTION_TOKEN", 5.0, lambda: False)
+    assert told in found.detail and seen == ["/api/v1/actions/memory"]

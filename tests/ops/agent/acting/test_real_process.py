@@ -108,7 +108,7 @@ def test_a_wrong_or_missing_token(process: tuple[str, Path], tmp_path: Path, mon
 def test_answers_that_are_none(
     answer: tuple[int, bytes, dict[str, str]], told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What no process of ours answers; a redirection would take the token along."""
+    """Answers that no process of ours gives; a redirection would take the token along."""
     monkeypatch.setenv("JAXOBS_ACTION_TOKEN", TOKEN)
     seen: list[str] = []
     with serving(lambda request: seen.append(request) or answer) as url:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping
 from importlib import resources
 
 _CHANGES = tomllib.loads((resources.files(__package__) / "api_changes.toml").read_text(encoding="utf-8"))
@@ -50,3 +51,22 @@ def _missing() -> str:
 
 MISSING = _missing()
 """A regular expression of what Python says of them."""
+DISTRIBUTIONS: Mapping[str, str] = _CHANGES["distributions"]
+"""Names of distributions by the package that they install, where the two differ."""
+_RELEASES = {
+    which: {name: release for release, names in _CHANGES[which].items() for name in names.split()}
+    for which in ("gone", "came")
+}
+_MISSED = re.compile(
+    r"module '([\w.]+)' has no attribute '(\w+)'|cannot import name '(\w+)' from '([\w.]+)'|No module named '([\w.]+)'"
+)
+
+
+def releases(message: str) -> dict[str, str]:
+    """Returns the first releases of JAX with (`came`) and without (`gone`) the name that a message misses."""
+    if (found := _MISSED.search(message)) is None:
+        return {}
+    of, name, imported, source, module = found.groups(default="")
+    missed = module or f"{of or source}.{name or imported}"
+    when = {which: table[missed] for which, table in _RELEASES.items() if missed in table}
+    return {"name": missed} | when if when else {}

@@ -9,13 +9,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import resources
 
-from jaxobs.ops.diagnosis import tracebacks
+from jaxobs.ops.diagnosis import api_changes, tracebacks
 from jaxobs.ops.diagnosis.evidence import Observation, clean
 from jaxobs.ops.diagnosis.knowledge import Raised
 
 MOST_CAPTURED = 120
 """Characters of a value in an action."""
-_FIELD = re.compile(r"\{(\w+)(?:\|((?:[^{}]|\{[^{}]*\}|\{\w+\|\{[^{}]*\}\})*))?\}")
+_OF_JAX = ("jax", "jaxlib")
+_PACKAGES = ("caller", "owner", "package")
+"""Values that name a package: pip wants the name of its distribution."""
+_FIELD = re.compile(r"\{(\w+(?:\|[^{}]*)?)\}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +35,10 @@ class Kind:
     """A regular expression of the files of the innermost calls; any if empty."""
     phase: str = ""
     """The phase of the program, as in `tracebacks`; any if empty."""
+    knows: str = ""
+    """A value that has to be known, such as the release of JAX without a name; any if empty."""
+    replaces: bool = False
+    """Whether the general fix of the fault is of no use here: the action stands alone."""
     sign: bool = False
     """Whether an exception of this kind is itself a sign of the fault."""
 
@@ -49,11 +56,20 @@ class Kind:
         if found is None:
             return None
         values = {name: clean(text, MOST_CAPTURED) for name, text in found.groupdict().items() if text}
+        values |= api_changes.releases(tracebacks.message(observation))
+        if self.knows and self.knows not in values:
+            return None
+        values |= {f"{name}_said": f" ({text})" for name, text in values.items()}
         if where := observation.data.get("where", ""):
             values["at"] = f" at {clean(where, MOST_CAPTURED)}"
         if owner := tracebacks.owner(observation):
             values |= {"owner": owner, "owner_of": f" of {owner}"}
-        return values
+        if caller := tracebacks.owner(observation, besides=_OF_JAX):
+            values["caller"] = caller
+        return {
+            name: api_changes.DISTRIBUTIONS.get(text, text) if name in _PACKAGES else text
+            for name, text in values.items()
+        }
 
 
 @functools.cache
@@ -74,9 +90,10 @@ def found(fault: str, observations: Iterable[Observation]) -> tuple[Kind, str] |
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:
-    """Returns a text with its fields filled: `{name}` or, with words for a value that is missing, `{name|words}`."""
+    """Returns a text with its fields filled: `{name}`, or `{name|other|words}` with words for values that are missing."""
 
     def value(field: re.Match[str]) -> str:
-        return values.get(field[1], _filled(field[2] or "", values))
+        names = field[1].split("|")
+        return next((values[each] for each in names if each in values), names[-1] if names[1:] else "")
 
     return _FIELD.sub(value, text)

@@ -71,7 +71,8 @@ def _cause(case: Case, standing: Mapping[str, Case], evidence: Evidence, course:
     where = next((clean(each.data["where"]) for each in case.strong if each.data.get("where")), None)
     actions = [*([kind[1]] if kind else ()), *_asked(case, where)]
     advice = next((each.data["advice"] for each in case.strong if each.data.get("advice")), None)
-    fixes = [*actions, *([advice] if advice else []), *([] if kind and case.is_general else [case.known.fix])]
+    general = [] if kind and (case.is_general or kind[0].replaces) else [case.known.fix]
+    fixes = [*actions, *([advice] if advice else []), *general]
     return Cause(
         id=case.id,
         title=(kind[0].title if kind else "") or case.known.title,

@@ -6,6 +6,7 @@ Each function takes the observation of the last line of a traceback, as `gatheri
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from jaxobs.ops.diagnosis.evidence import Observation, clean
 
@@ -46,11 +47,10 @@ def message(raised: Observation) -> str:
     return f"{raised.text}\n{raised.data.get('message', '')}".strip()
 
 
-def owner(raised: Observation) -> str:
-    """Returns the installed package whose file raised it; empty for code of the user, of Python or unknown."""
-    file = raised.data.get("frames", "").rpartition("\n")[2]
-    found = _PACKAGE.search(file)
-    return "" if found is None else found.group(1)
+def owner(raised: Observation, besides: Collection[str] = ()) -> str:
+    """Returns the installed package whose file raised it, besides some; empty for code of the user or of Python."""
+    found = map(_PACKAGE.search, reversed(raised.data.get("frames", "").split("\n")))
+    return next((name for each in found if (name := each.group(1) if each else "") not in besides), "")
 
 
 def phase(raised: Observation) -> str:

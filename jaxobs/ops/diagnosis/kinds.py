@@ -52,11 +52,12 @@ class Kind:
             return None
         if self.frames and not re.search(self.frames, observation.data.get("frames", "")):
             return None
-        found = re.search(self.about, tracebacks.message(observation))
+        message = tracebacks.message(observation) or observation.quoted
+        found = re.search(self.about, message)
         if found is None:
             return None
         values = {name: clean(text, MOST_CAPTURED) for name, text in found.groupdict().items() if text}
-        values |= api_changes.releases(tracebacks.message(observation))
+        values |= api_changes.releases(message)
         if self.knows and self.knows not in values:
             return None
         values |= {f"{name}_said": f" ({text})" for name, text in values.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from importlib import resources
 from pathlib import Path
 
@@ -10,10 +11,13 @@ import pytest
 from helpers.paths import ROOT
 
 from jaxobs.metrics import catalogue
+from jaxobs.ops.diagnosis import kinds
+from jaxobs.ops.diagnosis.evidence import LINE, RAISED, Observation
 from jaxobs.ops.diagnosis.knowledge import ANY_END, IMPACTS, SYMPTOM, Alert, Knowledge, Line, Metric
 from jaxobs.ops.diagnosis.known import known
 
 ALERTS = {path.stem for path in (ROOT / "runbooks").glob("Jax*.md")}
+EXAMPLES = tomllib.loads(Path(__file__).with_name("kinds.toml").read_text(encoding="utf-8"))
 METRICS = {metric.name for metric in catalogue.METRICS}
 
 
@@ -45,6 +49,34 @@ def test_every_diagnosis_is_on_the_page() -> None:
     """In the table of docs/diagnose.md, with its title."""
     page = (ROOT / "docs" / "diagnose.md").read_text(encoding="utf-8")
     assert [name for name, each in known().items() if f"`{name}` | {each.title}" not in page] == []
+
+
+@pytest.mark.parametrize(("fault", "ways"), kinds.kinds().items(), ids=list(kinds.kinds()))
+def test_each_kind_is_found_for_a_line_of_its_own(fault: str, ways: tuple[kinds.Kind, ...]) -> None:
+    """In the table of kinds.toml beside this file, with the words that its action then has."""
+    assert fault in known()
+    unfound = list(ways)
+    for each in EXAMPLES[fault]:
+        data = {name: each[name] for name in ("calls", "frames") if name in each}
+        line = Observation(kind=LINE, source="log", name=RAISED, text=each["line"], data=data)
+        kind, action = kinds.found(fault, [line]) or pytest.fail(f"no kind of {fault} is found for {each['line']}")
+        assert each["says"] in action
+        unfound = [other for other in unfound if other is not kind]
+    assert unfound == []
+
+
+@pytest.mark.parametrize(("fault", "ways"), kinds.kinds().items(), ids=list(kinds.kinds()))
+def test_an_action_names_what_its_expression_captures(fault: str, ways: tuple[kinds.Kind, ...]) -> None:
+    """Or what is known of each observation; and an expression says something."""
+    for kind in ways:
+        captured = set(re.compile(kind.about).groupindex)
+        known_of_each = {"at", "owner", "owner_of", "caller"} | ({"name", "gone", "came"} if kind.knows else set())
+        fields = re.findall(r"\{([^{}]*)\}", kind.action)
+        named = {name.removesuffix("_said") for field in fields for name in field.split("|")[:-1] or [field]}
+        assert named <= captured | known_of_each, kind.about
+        assert captured <= {name.removesuffix("_said") for field in fields for name in field.split("|")}, kind.about
+        assert re.search(kind.about, "") is None and re.compile(kind.frames)
+        assert '"' not in kind.action and kind.action.endswith((".", "?")), kind.action
 
 
 @pytest.mark.parametrize(

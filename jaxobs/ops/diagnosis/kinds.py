@@ -91,7 +91,7 @@ def found(fault: str, observations: Iterable[Observation]) -> tuple[Kind, str] |
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:
-    """Returns a text with its fields filled: `{name}`, or `{name|other|words}` with words for values that are missing."""
+    """Returns a text with its fields filled: `{name}`, or `{name|other|words}` with words for missing values."""
 
     def value(field: re.Match[str]) -> str:
         names = field[1].split("|")

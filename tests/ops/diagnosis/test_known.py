@@ -56,18 +56,18 @@ def test_each_kind_is_found_for_a_line_of_its_own(fault: str, ways: tuple[kinds.
     """In the table of kinds.toml beside this file, with the words that its action then has."""
     assert fault in known()
     unfound = list(ways)
-    for each in EXAMPLES[fault]:
-        data = {name: each[name] for name in ("calls", "frames") if name in each}
-        line = Observation(kind=LINE, source="log", name=RAISED, text=each["line"], data=data)
-        kind, action = kinds.found(fault, [line]) or pytest.fail(f"no kind of {fault} is found for {each['line']}")
-        assert each["says"] in action
+    for example in EXAMPLES[fault]:
+        data = {name: example[name] for name in ("calls", "frames") if name in example}
+        line = Observation(kind=LINE, source="log", name=RAISED, text=example["line"], data=data)
+        kind, action = kinds.found(fault, [line]) or pytest.fail(f"no kind of {fault} is found for {example['line']}")
+        assert example["says"] in action
         unfound = [other for other in unfound if other is not kind]
     assert unfound == []
 
 
 @pytest.mark.parametrize(("fault", "ways"), kinds.kinds().items(), ids=list(kinds.kinds()))
 def test_an_action_names_what_its_expression_captures(fault: str, ways: tuple[kinds.Kind, ...]) -> None:
-    """Or what is known of each observation; and an expression says something."""
+    """Fields of an action are groups of its expression, or what is known of each observation."""
     for kind in ways:
         captured = set(re.compile(kind.about).groupindex)
         known_of_each = {"at", "owner", "owner_of", "caller"} | ({"name", "gone", "came"} if kind.knows else set())
@@ -75,7 +75,8 @@ def test_an_action_names_what_its_expression_captures(fault: str, ways: tuple[ki
         named = {name.removesuffix("_said") for field in fields for name in field.split("|")[:-1] or [field]}
         assert named <= captured | known_of_each, kind.about
         assert captured <= {name.removesuffix("_said") for field in fields for name in field.split("|")}, kind.about
-        assert re.search(kind.about, "") is None and re.compile(kind.frames)
+        re.compile(kind.frames)
+        assert re.search(kind.about, "") is None, kind.about
         assert '"' not in kind.action and kind.action.endswith((".", "?")), kind.action
 
 

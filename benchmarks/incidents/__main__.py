@@ -28,7 +28,7 @@ def written(page: str, text: str) -> str:
 
 
 def result(outcomes: Sequence[Outcome]) -> str:
-    """What the page shows: the first tries, which say how right a diagnosis is on an incident that nobody had read."""
+    """Returns the text for the page: first tries say how right a diagnosis is on an incident that nobody had read."""
     return summary(outcomes)
 
 

@@ -19,6 +19,8 @@ from typing import Any
 
 from jaxobs.ops.diagnosis import Inputs
 
+OPEN = Path(__file__).with_name("open_incidents.txt")
+"""Incidents that are diagnosed wrongly, in the form of a family: they count for first tries, and are not replayed."""
 FOLDER = Path(__file__).parent / "scenarios"
 KINDS = ("single", "double", "remote", "distractor", "gap", "control")
 """A fault; two faults; the cause on another process than the symptom; something louder beside it; telemetry that is
@@ -70,6 +72,11 @@ class Scenario:
 def scenarios() -> list[Scenario]:
     """Returns the scenarios of every family, by family and name."""
     return [scenario for path in sorted(FOLDER.glob("*.txt")) for scenario in family(path)]
+
+
+def open_incidents() -> list[Scenario]:
+    """Returns the incidents that are diagnosed wrongly."""
+    return family(OPEN)
 
 
 def family(path: Path) -> list[Scenario]:

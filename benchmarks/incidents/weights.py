@@ -35,10 +35,10 @@ def weights(outcomes: Iterable[Outcome]) -> dict[str, dict[str, float]]:
     """Returns the share of each sign by fault and `key`; under an empty key the share of the fault itself."""
     replayed = list(outcomes)
     right, wrong = Counter[str](), Counter[str]()
-    for each in replayed:
-        if each.scenario.first_try == "right":
-            right.update(each.scenario.causes)
-        elif named := _WRONG.match(each.scenario.first_try or ""):
+    for outcome in replayed:
+        if outcome.scenario.first_try == "right":
+            right.update(outcome.scenario.causes)
+        elif named := _WRONG.match(outcome.scenario.first_try or ""):
             wrong.update(one for one in named.groups() if one)
     table = {}
     cases = [weighed(each.evidence, known()) for each in replayed]
@@ -46,13 +46,13 @@ def weights(outcomes: Iterable[Outcome]) -> dict[str, dict[str, float]]:
         share = (right[name] + BEFORE * READ) / (right[name] + wrong[name] + BEFORE)
         seen: dict[AnySign, float] = {}
         kept: dict[AnySign, float] = {}
-        for each, found in zip(replayed, cases, strict=True):
-            blind = 1.0 if each.scenario.first_try == "right" else 0.5
-            follows = any(one in each.scenario.causes for one in fault.follows) or "*" in fault.follows
-            strong = () if follows and name not in each.scenario.causes else found[name].strong
+        for outcome, found in zip(replayed, cases, strict=True):
+            blind = 1.0 if outcome.scenario.first_try == "right" else 0.5
+            follows = any(one in outcome.scenario.causes for one in fault.follows) or "*" in fault.follows
+            strong = () if follows and name not in outcome.scenario.causes else found[name].strong
             for sign in {sign for sign in fault.signs for one in strong if not sign.weak and sign.shows(one)}:
                 seen[sign] = seen.get(sign, 0.0) + blind
-                kept[sign] = kept.get(sign, 0.0) + blind * (name in each.scenario.causes)
+                kept[sign] = kept.get(sign, 0.0) + blind * (name in outcome.scenario.causes)
         known_signs = {
             key(sign): round((kept[sign] + BEFORE * usual(sign, share)) / (count + BEFORE), 2)
             for sign, count in seen.items()
@@ -65,10 +65,10 @@ def weights(outcomes: Iterable[Outcome]) -> dict[str, dict[str, float]]:
 def _of_kinds(fault: str, replayed: Iterable[Outcome]) -> dict[str, float]:
     """Returns the share of a general fault among the exceptions of a known kind, at the first try."""
     right = wrong = 0
-    for each in replayed:
-        named = _WRONG.match(each.scenario.first_try or "")
-        first = fault in each.scenario.causes and each.scenario.first_try == "right"
-        if (first or (named and fault in named.groups())) and kinds.found(fault, each.evidence.of_kind(LINE)):
+    for outcome in replayed:
+        named = _WRONG.match(outcome.scenario.first_try or "")
+        first = fault in outcome.scenario.causes and outcome.scenario.first_try == "right"
+        if (first or (named and fault in named.groups())) and kinds.found(fault, outcome.evidence.of_kind(LINE)):
             right, wrong = right + first, wrong + (not first)
     return {KIND: round((right + BEFORE * READ) / (right + wrong + BEFORE), 2)} if right + wrong else {}
 

@@ -140,10 +140,10 @@ def _lines(found: Diagnosis) -> Iterator[str]:
     if found.changed:
         yield ""
         yield "Changed before it:"
-    for each in found.changed:
-        whose = f" of {each.process}" if each.process else ""
-        change = f"from {each.before or 'nothing'} to {each.after or 'nothing'}"
-        yield f"  {safe(f'{each.what}{whose}: {change} at {each.time}')}"
+    for change in found.changed:
+        whose = f" of {change.process}" if change.process else ""
+        values = f"from {change.before or 'nothing'} to {change.after or 'nothing'}"
+        yield f"  {safe(f'{change.what}{whose}: {values} at {change.time}')}"
     named = {each.id for each in found.causes}
     yield from _considered(
         "Also seen:", [each for each in found.hypotheses if each.status == SUPPORTED and each.id not in named]

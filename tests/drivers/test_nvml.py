@@ -295,16 +295,10 @@ def _matched(found: list[Identity], count: int, kind: str = "H100", **environmen
 @pytest.mark.parametrize(
     ("visible", "count", "expected"),
     [
-        ("2,0", 2, "0=GPU-c 1=GPU-a"),
-        (" 3 , 1", 2, "0=GPU-d 1=GPU-b"),
-        ("GPU-d,GPU-a", 2, "0=GPU-d 1=GPU-a"),
-        ("1,-1,2", 1, "0=GPU-b"),
-        ("1,9,2", 2, "0=GPU-b"),
-        ("1,1", 1, ""),
-        ("GPU-", 1, ""),
-        ("", 1, ""),
+        ("2,0", 2, "0=GPU-c 1=GPU-a"), (" 3 , 1", 2, "0=GPU-d 1=GPU-b"), ("GPU-d,GPU-a", 2, "0=GPU-d 1=GPU-a"),
+        ("1,-1,2", 1, "0=GPU-b"), ("1,9,2", 2, "0=GPU-b"), ("1,1", 1, ""), ("GPU-", 1, ""), ("", 1, ""),
     ],
-)
+)  # fmt: skip
 def test_visible_devices(visible: str, count: int, expected: str) -> None:
     assert _matched(FOUR, count, CUDA_VISIBLE_DEVICES=visible) == expected
 

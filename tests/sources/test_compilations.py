@@ -114,12 +114,7 @@ def test_a_call_that_hits_reports_nothing(compiled: list[Compilation]) -> None:
 @pytest.mark.parametrize(
     ("first", "second", "cause", "part"),
     [
-        (
-            np.ones((32, 8), np.float32),
-            np.ones((17, 8), np.float32),
-            "shape",
-            "`x` float32[32,8] -> float32[17,8]",
-        ),
+        (*(np.ones((rows, 8), np.float32) for rows in (32, 17)), "shape", "`x` float32[32,8] -> float32[17,8]"),
         (np.ones(3, np.float32), np.ones((3, 1), np.float32), "shape", "float32[3,1]"),
         (np.ones(3, np.float32), np.ones(3, np.int32), "dtype", "`x` float32[3] -> int32[3]"),
         (np.float32(1), 1.0, "weak_type", "weak_type=True"),

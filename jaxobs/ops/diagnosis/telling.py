@@ -69,17 +69,17 @@ def _cause(case: Case, standing: Mapping[str, Case], evidence: Evidence, course:
     since = located.onset.time if since is None else since
     kind = kinds.found(case.id, case.strong)
     where = next((clean(each.data["where"]) for each in case.strong if each.data.get("where")), None)
-    actions = [*([kind[1]] if kind else ()), *_asked(case, where)]
-    advice = next((each.data["advice"] for each in case.strong if each.data.get("advice")), None)
+    advice = [each.data["advice"] for each in case.strong if each.data.get("advice")][:1]
+    actions = [*advice, *([kind[1]] if kind else ()), *_asked(case, where)]
     general = [] if kind and (case.is_general or kind[0].replaces) else [case.known.fix]
-    fixes = [*actions, *([advice] if advice else []), *general]
+    fixes = [*actions, *general]
     return Cause(
         id=case.id,
         title=(kind[0].title if kind else "") or case.known.title,
         component=component,
         where=where,
         confidence=case.confidence,
-        first_action=(actions or [advice or _SENTENCE.split(case.known.fix)[0]])[0],
+        first_action=(actions or _SENTENCE.split(case.known.fix))[0],
         evidence=_quotes((*case.strong, *case.weak), case),
         fix=" ".join(dict.fromkeys(each for each in fixes if each is case.known.fix or each not in case.known.fix)),
         runbook=runbook_url(case.known.runbook),

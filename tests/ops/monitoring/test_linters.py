@@ -191,10 +191,10 @@ def sloth(period: str, folder: Path) -> dict[str, list[tuple[str, str, str, Deci
                 "objective": float(each.target * 100),
                 "description": each.description,
                 "sli": {"events": {"error_query": "bad[{{.window}}]", "total_query": "total[{{.window}}]"}},
-                "alerting": {
-                    "name": each.alert,
-                    "page_alert": {"labels": {"severity": "critical"}},
-                    "ticket_alert": {"labels": {"severity": "warning"}},
+                "alerting": {"name": each.alert}
+                | {
+                    f"{way}_alert": {"labels": {"severity": severity}}
+                    for way, severity in (("page", "critical"), ("ticket", "warning"))
                 },
             }
             for each in objectives.objectives()

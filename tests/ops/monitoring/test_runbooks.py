@@ -118,17 +118,11 @@ def test_an_alert_that_is_off_has_no_page() -> None:
 @pytest.mark.parametrize(
     ("value", "unit", "said"),
     [
-        (0.05, "ratio", "5 %"),
-        (1.5, "factor", "1.5 times"),
-        (7200, "seconds", "2 hours"),
-        (90, "seconds", "90 seconds"),
-        (86400, "seconds", "1 day"),
-        (0, "seconds", "0 seconds"),
-        (3 * 2**20, "bytes", "3 MiB"),
-        (10, "count", "10"),
-        (90, "celsius", "90 °C"),
+        (0.05, "ratio", "5 %"), (1.5, "factor", "1.5 times"), (7200, "seconds", "2 hours"),
+        (90, "seconds", "90 seconds"), (86400, "seconds", "1 day"), (0, "seconds", "0 seconds"),
+        (3 * 2**20, "bytes", "3 MiB"), (10, "count", "10"), (90, "celsius", "90 °C"),
     ],
-)
+)  # fmt: skip
 def test_figures_are_said_as_a_person_says_them(value: float, unit: str, said: str) -> None:
     """With the unit, and without needless digits."""
     assert runbooks.human(value, unit) == said

@@ -60,7 +60,7 @@ KNOWN = Knowledge(
             unless=r"libcuda\.so|libnvidia-ml|libnvinfer|dlerror",
         ),
         Line(
-            "CUDA driver version is insufficient|driver .{0,40}is too old|requires ptxas version|"
+            "CUDA driver version is insufficient|driver .{0,40}is too old|stale driver|requires ptxas version|"
             "CUDA_ERROR_(?:SYSTEM_DRIVER_MISMATCH|"
             "COMPAT_NOT_SUPPORTED_ON_DEVICE|UNSUPPORTED_PTX_VERSION|"
             "NO_BINARY_FOR_GPU|INVALID_(?:IMAGE|PTX|KERNEL_IMAGE)|JIT_COMPILER_NOT_FOUND)|"

@@ -35,6 +35,7 @@ _IN_AN_ERROR = (
 )
 """What a check of the program raises that shows the value; an option may be called so, too."""
 _FINITE_LOSS = re.compile(rf"(?i:loss\b[\"']?\s*[:=]?\s*[-+]?)\.?\d|{_QUANTITY}\.?\d")
+_EVALUATED = re.compile(r"\b(?:eval\w*|val\w*|test|dev)[ _/-]?(?:loss|nll|elbo)\b", re.IGNORECASE)
 _FEW, _ONE_OF = 3, 10
 """Losses in a log that recover are no fault if they are so few, or one of so many."""
 
@@ -98,7 +99,13 @@ def _is_followed_by_finite_ones(evidence: Evidence, sign: Observation) -> bool:
         if (each.source, each.process) == (sign.source, sign.process) and each.place > sign.place
     ]
     begun = min((each.place for each in behind if each.kind == START), default=float("inf"))
-    return any(each.place < begun and _FINITE_LOSS.search(each.text) for each in behind)
+    before = (each for each in behind if each.place < begun)
+    return any(_FINITE_LOSS.search(each.text) and _is_of_another(sign.text, each.text) is False for each in before)
+
+
+def _is_of_another(text: str, other: str) -> bool:
+    """Whether one is a loss of an evaluation and the other is not: a finite one does not make the other finite."""
+    return (_EVALUATED.search(text) is None) != (_EVALUATED.search(other) is None)
 
 
 KNOWN = Knowledge(
@@ -108,7 +115,7 @@ KNOWN = Knowledge(
         Event("nonfinite:.*"),
         Line(r"FloatingPointError: [Ii]nvalid value \((?:nan|inf)\) encountered in", passes=False),
         Line(
-            r"""(?:[\"'][\w/.-]{0,60})?loss\b[\"']?\s*[:=]?\s*[-+]?(?:nan|NaN|NAN|inf|Infinity)\b""",
+            r"""(?:[\"'][\w/.-]{0,60})?(?:[Ll]oss|LOSS)\b[\"']?\s*[:=]?\s*[-+]?(?:nan|NaN|NAN|inf|Infinity)\b""",
             info=True,
             passes=False,
         ),

@@ -286,11 +286,7 @@ FULL = DeviceMemory(time=START, device="gpu:3", in_use_bytes=99, limit_bytes=100
         (60, {}, "it may hang"),
         (0, {"in_progress": (object(),)}, "is in `compile`"),
         (0, {"wall": SimpleNamespace(category="checkpoint")}, "is in `checkpoint`"),
-        (
-            0,
-            {"devices": (SimpleNamespace(device="gpu:3", memory=FULL),)},
-            "2% of the memory of gpu:3",
-        ),
+        (0, {"devices": (SimpleNamespace(device="gpu:3", memory=FULL),)}, "2% of the memory of gpu:3"),
     ],
 )
 def test_a_bad_moment(scene: Scene, age: float, fields: dict[str, Any], why: str) -> None:

@@ -47,7 +47,7 @@ def _of_jax(machine: Machine) -> Iterator[Finding]:
 
 
 def _wrong(name: str, value: object, default: object, meaning: str) -> str | None:
-    """Returns why a number cannot be meant; None if it can, or is none."""
+    """Returns why a number cannot be meant; None for a number that can be meant, and for other texts."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     if not math.isfinite(value):

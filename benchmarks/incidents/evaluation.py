@@ -152,5 +152,6 @@ def summary(outcomes: Sequence[Outcome]) -> str:
         f"{rounds(outcomes)}\n\nReplayed, {right} of {len(outcomes)} are right (95 % interval {low:.1%} to "
         f"{high:.1%}), {likely} of {len(named)} with a cause as `likely`: that says that nothing got worse, and no "
         f"more. {len(public)} were made after public threads, {len(controls)} are healthy controls, of which {blamed} "
-        f"were blamed. {len(open_incidents())} more are in `{OPEN.name}`: the diagnosis is still wrong there."
+        f"were blamed. {len(open_incidents())} more count for the first tries alone (`{OPEN.name}`): those that are "
+        "still wrong, and some that say what others say."
     )

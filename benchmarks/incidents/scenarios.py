@@ -20,7 +20,7 @@ from typing import Any
 from jaxobs.ops.diagnosis import Inputs
 
 OPEN = Path(__file__).with_name("open_incidents.txt")
-"""Incidents that are diagnosed wrongly, in the form of a family: they count for first tries, and are not replayed."""
+"""Incidents that count for first tries and are not replayed: those still wrong, and those that say what others say."""
 FOLDER = Path(__file__).parent / "scenarios"
 KINDS = ("single", "double", "remote", "distractor", "gap", "control")
 """A fault; two faults; the cause on another process than the symptom; something louder beside it; telemetry that is
@@ -75,7 +75,7 @@ def scenarios() -> list[Scenario]:
 
 
 def open_incidents() -> list[Scenario]:
-    """Returns the incidents that are diagnosed wrongly."""
+    """Returns the incidents that are not replayed."""
     return family(OPEN)
 
 

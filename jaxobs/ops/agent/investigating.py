@@ -75,7 +75,7 @@ def _report(
     unseen: bool,
 ) -> Report:  # fmt: skip
     subject, now = incident.whose(), window.end
-    found = diagnose(seen.evidence.without(seen.evidence.of_kind(ALERT)))  # An alert is no evidence of its cause.
+    found = diagnose(seen.evidence)
     book = _Evidence()
     causes = _causes(found, incident.names(), book)
     explaining = [each for each in causes if each.explains_alert is not False]

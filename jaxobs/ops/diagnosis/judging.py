@@ -14,10 +14,12 @@ from jaxobs.ops.diagnosis.cases import ANY_EXCEPTION, ONE_MESSAGE, Case, ancesto
 from jaxobs.ops.diagnosis.evidence import (
     ALERT,
     EVENT,
+    FATAL,
     LAST,
     LINE,
     METRIC,
     RAISED,
+    SAID,
     Courses,
     Evidence,
     Observation,
@@ -27,7 +29,7 @@ from jaxobs.ops.diagnosis.evidence import (
     outlived,
     went_on,
 )
-from jaxobs.ops.diagnosis.knowledge import ANY_END, CAUSE, ENDED, IMPACTS, SYMPTOM, Knowledge
+from jaxobs.ops.diagnosis.knowledge import ANY_END, CAUSE, ENDED, IMPACTS, SYMPTOM, Knowledge, Line, Raised
 from jaxobs.ops.diagnosis.result import Diagnosis
 
 MOST_OF_A_MESSAGE = 12
@@ -64,10 +66,9 @@ def judge(evidence: Evidence, known: Mapping[str, Knowledge], near: NearIncident
     _one_line_one_cause(named)
     named.sort(key=lambda each: (each.impact, each.onset.order, each.id))
     likely = [] if named or open_symptoms else _most_likely(cases.values())
-    vague = [*named, *open_symptoms]
-    if vague and near is not None and all(each.confidence < LIKELY or each.known.role == SYMPTOM for each in vague):
-        likely = _by_incidents(near(evidence), vague, cases)
-        named = [] if likely else named
+    raised = any(one.name in (RAISED, FATAL) for each in open_symptoms for one in each.strong)
+    if raised and not named and near is not None:
+        likely = _by_incidents(near(evidence), open_symptoms, cases, evidence)
         standing |= {each.id: each for each in likely}
     unread = [each for each in evidence.sources if each.problem is not None]
     undecided = bool(open_symptoms) or len(named) < len(roots) or any(each.suspected for each in cases.values())
@@ -290,15 +291,19 @@ def _rank(case: Case) -> tuple[bool, float, str]:
 
 
 def _by_incidents(
-    said: tuple[str, float, object] | None, vague: Sequence[Case], cases: Mapping[str, Case]
+    said: tuple[str, float, object] | None, symptoms: Sequence[Case], cases: Mapping[str, Case], evidence: Evidence
 ) -> list[Case]:
-    """The fault on which near incidents agree, where nothing rules it out, for what the vague ones are shown by."""
+    """The fault on which near incidents agree, if its own signs are silent: else they would have named it."""
     case = None if said is None else cases.get(said[0])
-    if said is None or case is None or case.against or case in vague:
+    if said is None or case is None or said[1] < SURE:
         return []
-    case.strong = sorted((one for each in vague for one in each.strong), key=lambda each: each.order)
-    case.borne_out = round(min(said[1], SURE - 0.01), 2)
-    for each in vague:
+    patterns = [sign.pattern if isinstance(sign, Line) else sign.about for sign in case.known.signs
+                if isinstance(sign, Line | Raised)]  # fmt: skip
+    if any(re.search(each, one.text) for each in patterns if each for one in evidence.of_kind(SAID)):
+        return []
+    case.strong = sorted((one for each in symptoms for one in each.strong), key=lambda each: each.order)
+    case.borne_out = SURE - 0.01
+    for each in symptoms:
         each.explained_by.append(case.id)
     return [case]
 

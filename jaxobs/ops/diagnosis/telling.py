@@ -12,6 +12,7 @@ from jaxobs.facts.events import timestamp
 from jaxobs.ops.diagnosis import counters, kinds, result, tracebacks
 from jaxobs.ops.diagnosis.cases import ONE_MESSAGE, Case, ancestors
 from jaxobs.ops.diagnosis.evidence import (
+    ALERT,
     LAST,
     LINE,
     NO_EXIT,
@@ -155,7 +156,9 @@ def hypothesis(case: Case, evidence: Evidence) -> Hypothesis:
 def _quotes(observations: Iterable[Observation], case: Case) -> tuple[Quote, ...]:
     """The first of each that say the same."""
     different: dict[tuple[str, str, str], Observation] = {}
-    for each in observations:
+    shown = list(observations)
+    # An alert says that something is wrong, and its cause is shown by the rest, if there is any.
+    for each in [one for one in shown if one.kind != ALERT] or shown:
         different.setdefault((each.source, each.process, each.quoted), each)
     return tuple(
         Quote(

@@ -10,13 +10,12 @@ import pytest
 from jaxobs.ops.diagnosis import Inputs, diagnose, gather
 from jaxobs.ops.diagnosis.judging import judge
 from jaxobs.ops.diagnosis.known import known
-from jaxobs.ops.diagnosis.result import CAUSE, LIKELY, NO_FAULT, Diagnosis
+from jaxobs.ops.diagnosis.result import CAUSE, INCONCLUSIVE, LIKELY, NO_FAULT, Diagnosis
 
 LIBRARY = "/opt/venv/lib/python3.11/site-packages"
 FORKED = (
-    "/lib/python3.11/multiprocessing/popen_fork.py:66: RuntimeWarning: os.fork() was called. os.fork() is "
-    "incompatible with multithreaded code, and JAX is multithreaded, so this will likely lead to a deadlock."
-    "\n  self.pid = os.fork()\n"
+    "/lib/python3.11/multiprocessing/popen_fork.py:66: RuntimeWarning: os.fork() was called. os.fork() is incompatible"
+    " with multithreaded code, and JAX is multithreaded, so this will likely lead to a deadlock.\n  self.pid = f()\n"
 )
 
 
@@ -99,10 +98,11 @@ def test_what_a_short_run_says_of_itself_is_likely(tmp_path: Path, share: float,
 
 
 def test_near_incidents_decide_where_the_signs_are_silent(tmp_path: Path) -> None:
-    text = traceback("pkg.OddError: no", 'a.py", line 9, in go|f()')
-    (tmp_path / "run.log").write_text(text, encoding="utf-8")
+    (tmp_path / "run.log").write_text(
+        traceback("XlaRuntimeError: INTERNAL: odd", 'a.py", line 9, in go|f()'), encoding="utf-8"
+    )
     evidence = gather(Inputs(logs=(str(tmp_path / "run.log"),)))
-    for said, causes in ((("disk_full", 0.7, ()), ["disk_full"]), (None, ["program_error"])):
-        found = judge(evidence, known(), lambda _, said=said: said)
-        assert (found.verdict, [each.id for each in found.causes]) == (LIKELY, causes)
-    assert judge(evidence, known(), lambda _: ("disk_full", 0.7, ())).causes[0].confidence == 0.7
+    silent = INCONCLUSIVE, []
+    for said, found in ((0.9, (LIKELY, [("disk_full", 0.79)])), (0.7, silent), (None, silent)):
+        told = judge(evidence, known(), lambda _, said=said: said and ("disk_full", said, ()))
+        assert (told.verdict, [(each.id, each.confidence) for each in told.causes]) == found

@@ -15,6 +15,7 @@ from jaxobs.ops.diagnosis.gathering.literals import gate
 from jaxobs.ops.diagnosis.gathering.log_lines import LogLine, parse_all
 from jaxobs.ops.diagnosis.gathering.log_times import of_the_past
 from jaxobs.ops.diagnosis.gathering.paces import Pace
+from jaxobs.ops.diagnosis.gathering.traced import MOST_CODE, Tracebacks, ends_a_message, is_of_a_call
 from jaxobs.ops.diagnosis.gathering.whose import cancelled_job, host_of, process_of, settled
 
 MOST_OF_ONE = 20
@@ -35,11 +36,6 @@ MOST_OF_ITS_TEXT = 3000
 MOST_KNOWN = 1000
 MOST_PROCESSES = 1000
 """Processes that are distinguished in one file. Lines of others count as those of the file."""
-MOST_CODE = 200
-MOST_FRAMES = 4
-"""Files of the innermost calls that are kept of a traceback."""
-MOST_CALLS = 12
-"""Lines of code that are kept of a traceback."""
 LAST_WORDS = 4
 """Lines before the last one that are kept with it, each behind its number."""
 MOST_FENCED = 60
@@ -68,35 +64,6 @@ _END = re.compile(
     r"(?:[Tt]raining|[Jj]ob|[Rr]un) (?:is )?(?:complete|completed|finished|done|ended successfully)\b|^Done\.?$"
     r"|exited with (?:exit )?code 0\b"
 )
-_TRACEBACK = re.compile(r"Traceback \(most recent call last\)|\bray::\S+ \(pid=\d+")
-_CAUGHT = re.compile(
-    r"Exception in ASGI application|Exception on \S+ \[[A-Z]+\]|Error handling request|Internal Server Error: /|"
-    r"Exception (?:happened|occurred) (?:during|while) (?:the )?processing of (?:the )?request|"
-    r"[Ee]xception was never retrieved|Exception in callback|Exception ignored in"
-)
-"""What comes before a traceback that ends a request or a callback, and not the program."""
-_FRAME = re.compile(
-    r"\s*File (?:\"(?P<file>[^\"]+)\", line (?P<line>\d+)(?:, in (?P<function>\S+))?|"
-    r"(?P<cell>[^\s:]+):(?P<row>\d+), in )|\[?(?P<old>[/~][^\s\]]+\.py)\]?\S* in |"
-    r"\u2502 (?P<rich>/\S+\.py):(?P<number>\d+) in "
-)
-"""Where a call of a traceback is: as Python tells it, IPython, IPython before its eighth version, and Rich."""
-_CALL = re.compile(r"\s*File \"[^\"]+\", line \d+, in ")
-_NOT_THE_USERS = re.compile(
-    r"(?:site|dist)-packages[/\\]|[/\\]lib(?:64)?[/\\]python\d|^<(?!stdin|ipython)|[/\\]jax[/\\]_src[/\\]"
-)
-"""In the name of a file: it belongs to a package or to Python itself."""
-_OF_CELL = re.compile(
-    r"-+> *\d+ ?(?P<code>.*)|File [^\s:]+:\d+|Cell In|<ipython-input-|\[?[/~]\S+ in |\d+ frames$|\(\.\.\.\)|\[\.\.\."
-)
-"""A line of a traceback of IPython that is not indented."""
-_OF_RICH = re.compile(r"\u2502 *\u2771 *\d+ [ \u2502]*| *\u2502$|\u2502(?! *\u2771).*")
-"""What is around the line of code in a traceback of Rich, and the whole of its other lines."""
-_RAISED = re.compile(
-    r"(?P<type>(?:[A-Za-z_][\w]*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Iteration|Timeout|Warning)?|"
-    r"(?:[A-Za-z_]\w*\.)+\w*error)(?:: |$)"
-)
-_CHAINED = re.compile(r"(?:During handling of|The above exception was)")
 _TROUBLE = (
     "rror", "ail", "xception", "FATAL", "arn", "bort", "kill", "Kill", "OOM", "RESOURCE", "INTERNAL", "INVALID",
     "UNAVAILABLE", "DEADLINE", "not ", "Unable", "unable", "nan", "NaN", "n't ", "annot", "imed out", "efused",
@@ -105,8 +72,6 @@ _TROUBLE = (
 MOST_SAID = 40
 """Lines of one log that speak of trouble, in different words."""
 _DIGITS = re.compile(r"\d+")
-_RECORDED = 30
-"""Lines behind the frames of a traceback that may come before what was raised."""
 
 
 @dataclass(slots=True)
@@ -127,8 +92,6 @@ class _Reading:
     """The first time that has a year."""
     cancelled: dict[str, float] = field(default_factory=dict)
     """By job of Slurm: when the first of its steps was cancelled, or itself."""
-    hosts: dict[str, str] = field(default_factory=dict)
-    """By process: the host that the first line of its traceback names."""
     steps: dict[str, Observation] = field(default_factory=dict)
     """The latest step of each process that is not yet told."""
     lasts: dict[str, Observation] = field(default_factory=dict)
@@ -139,18 +102,7 @@ class _Reading:
     known: dict[str, list[int]] = field(default_factory=dict)
     """Messages, and which patterns they show."""
     kept: Counter[tuple[str, int, str]] = field(default_factory=Counter)
-    tracebacks: dict[str, int] = field(default_factory=dict)
-    """By process: how many lines behind the frames of its traceback were seen so far."""
-    codes: dict[str, str] = field(default_factory=dict)
-    """By process: the latest line of code in its traceback."""
-    frames: dict[str, list[str]] = field(default_factory=dict)
-    """By process: the files of the innermost calls in its traceback."""
-    calls: dict[str, list[str]] = field(default_factory=dict)
-    """By process: the latest lines of code in its traceback."""
-    places: dict[str, str] = field(default_factory=dict)
-    """By process: the innermost call in its traceback that is in the user's own code."""
-    said: dict[str, str] = field(default_factory=dict)
-    """By process: the latest line that belongs to no traceback."""
+    tracebacks: Tracebacks = field(default_factory=Tracebacks)
     trouble: set[str] = field(default_factory=set)
     """Kinds of lines that speak of trouble."""
 
@@ -248,8 +200,7 @@ def _goes_on(found: list[Observation], place: int, index: int, number: int, line
     """Returns whether the message of an exception goes on with a line, which is kept with its first one then."""
     first = found[index]
     told = line.time is not None and first.time is not None and abs(line.time - first.time) > ONE_WRITE
-    ends = _TRACEBACK.search(line.message) or _CHAINED.match(line.message) or _FRAME.match(line.message)
-    if told or ends or line.level or number - place > MOST_OF_A_MESSAGE:
+    if told or ends_a_message(line.message) or line.level or number - place > MOST_OF_A_MESSAGE:
         return False
     if (line.process or line.name) not in ("", first.process):
         return True  # A line of another process comes between.
@@ -290,9 +241,9 @@ def _observed(
 
     if process not in reading.lasts or not line.message.startswith((" ", "\t")):
         reading.lasts[process] = _last(reading.lasts.get(process), observe(LAST), line)
-    raised = _raised(reading, process, line)
+    raised = reading.tracebacks.raised(process, line)
     # The code in a traceback may name any error; what was raised says which one it was.
-    is_code = process in reading.tracebacks and _is_of_a_call(line.message)
+    is_code = reading.tracebacks.is_open(process) and is_of_a_call(line.message)
     shown = [] if is_code else _shown(reading, line.message, may_show)
     name = RAISED if raised else FATAL if line.is_fatal else ""
     left = (MOST_KNOWN if name else MOST_SAID) - len(reading.trouble)
@@ -310,8 +261,8 @@ def _observed(
             shown_line = observe(LINE, name)
             if raised:  # A launcher may log what its program says as information.
                 level = "" if line.level in ("I", "D") else line.level
-                shown_line = replace(shown_line, level=level, data={**data, **_called(reading, process)})
-            if host := host_of(line.message) or (reading.hosts.pop(process, "") if raised else ""):
+                shown_line = replace(shown_line, level=level, data={**data, **reading.tracebacks.called(process)})
+            if host := host_of(line.message) or (reading.tracebacks.host(process) if raised else ""):
                 shown_line = replace(shown_line, data={**shown_line.data, "host": host})
             yield shown_line
             return
@@ -377,68 +328,3 @@ def _flushed(reading: _Reading, process: str) -> Iterator[Observation]:
     step = reading.steps.pop(process, None)
     if step is not None:
         yield step
-
-
-def _is_of_a_call(message: str) -> bool:
-    return message.startswith((" ", "\t", 'File "', "\u2502", "\u2570")) or _OF_CELL.match(message) is not None
-
-
-def _called(reading: _Reading, process: str) -> dict[str, str]:
-    """The code and the files from which something was raised."""
-    told = {
-        "code": reading.codes.pop(process, ""),
-        "frames": "\n".join(reading.frames.pop(process, ())),
-        "calls": "\n".join(reading.calls.pop(process, ())),
-        "where": reading.places.pop(process, ""),
-        "caught": "yes" if _CAUGHT.search(reading.said.get(process, "")) else "",
-    }
-    return {name: text for name, text in told.items() if text}
-
-
-def _raised(reading: _Reading, process: str, line: LogLine) -> bool:
-    """Whether the line is the last of a traceback: what was raised, with its message."""
-    if _TRACEBACK.search(line.message):
-        reading.tracebacks[process] = 0
-        reading.frames[process], reading.calls[process] = [], []
-        reading.places.pop(process, None)
-        reading.hosts[process] = host_of(line.message)
-        return False
-    if process not in reading.tracebacks and _CALL.match(line.message):  # Its first line was not copied.
-        reading.tracebacks[process] = 0
-    if process not in reading.tracebacks:
-        reading.said[process] = line.message
-        return False
-    if not line.message:
-        return False
-    if _is_of_a_call(line.message):
-        _take_call(reading, process, line.message)
-        return False
-    if _CHAINED.match(line.message):
-        del reading.tracebacks[process]
-        return False
-    reading.tracebacks[process] += 1
-    if _RAISED.match(line.message):
-        del reading.tracebacks[process]
-        return True
-    if reading.tracebacks[process] > _RECORDED:
-        del reading.tracebacks[process]
-    return False
-
-
-def _take_call(reading: _Reading, process: str, message: str) -> None:
-    """Keeps the file or the code of one line of a traceback."""
-    if frame := _FRAME.match(message):
-        file = frame["file"] or frame["cell"] or frame["old"] or frame["rich"]
-        reading.frames[process] = [*reading.frames.get(process, ()), file[-MOST_CODE:]][-MOST_FRAMES:]
-        if not _NOT_THE_USERS.search(file):
-            line, function = frame["line"] or frame["row"] or frame["number"], frame["function"]
-            place = f"{file[-MOST_CODE:]}:{line}" if line else file[-MOST_CODE:]
-            reading.places[process] = f"{place} in {function}" if function and function != "<module>" else place
-        return
-    if message.startswith("\u2502") and not (message := _OF_RICH.sub("", message)):
-        return
-    cell = _OF_CELL.match(message)
-    code = (cell.group("code") or "" if cell else message).strip()
-    if code and not code.startswith(("File ", "^", "~")):
-        reading.codes[process] = code[:MOST_CODE]
-        reading.calls[process] = [*reading.calls.get(process, ()), code[:MOST_CODE]][-MOST_CALLS:]

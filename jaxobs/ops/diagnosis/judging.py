@@ -299,7 +299,7 @@ def _by_incidents(
         return []
     patterns = [sign.pattern if isinstance(sign, Line) else sign.about for sign in case.known.signs
                 if isinstance(sign, Line | Raised)]  # fmt: skip
-    if any(re.search(each, one.text) for each in patterns if each for one in evidence.of_kind(SAID)):
+    if any(re.search(each, one.text) for each in patterns if each for one in evidence.of_kind(SAID, LAST)):
         return []
     case.strong = sorted((one for each in symptoms for one in each.strong), key=lambda each: each.order)
     case.borne_out = SURE - 0.01

@@ -83,7 +83,7 @@ def test_what_a_short_run_says_of_itself_is_likely(tmp_path: Path, share: float,
         {"event": "manifest", "versions": {"jax": "0.10.1"}, "flags": {}, "time": "2026-01-31T08:00:00Z"},
         {"event": "manifest", "versions": {"jax": "0.10.2"}, "flags": {}, "time": "2026-01-31T09:00:00Z", "pid": 2},
         {"event": "finding", "finding": "input_bound", "id": "i", "function": "f", "summary": "w", "advice": "Load.",
-         "severity": "info", "where": "a.py:3", "seconds": share * 20, "time": "2026-01-31T09:00:19Z", "pid": 2},
+         "severity": "info", "where": "a.py:3", "seconds": share * 30, "time": "2026-01-31T09:00:19Z", "pid": 2},
         {"event": "exit", "reason": "normal", "code": 0, "time": "2026-01-31T09:00:20Z", "pid": 2},
     ]  # fmt: skip
     path = tmp_path / "events.jsonl"

@@ -222,7 +222,7 @@ _SAID_ELSEWHERE = {"uncaught_error", "memory_ran_out", "nonfinite_values"}
 
 def _data(finding: Finding) -> dict[str, str]:
     told = {key: str(value)[:200] for key, value in finding.data.items() if isinstance(value, str | int | float)}
-    told |= {"where": finding.where} if finding.where else {}
+    told |= {"lost": str(finding.seconds)} | ({"where": finding.where} if finding.where else {})
     return told | {"function": finding.function, "severity": finding.severity, "advice": finding.advice[:500]}
 
 

@@ -8,6 +8,8 @@ from jaxobs.ops.diagnosis.knowledge import SLOW, Alert, Event, Knowledge, Metric
 
 LEAST_SECONDS = 30.0
 """Seconds of waiting: a cold file cache or a shuffle buffer that fills is over by then."""
+_LEAST_OF_A_SHORT_RUN = 10.0
+"""The same of a run so short that the process itself counts the finding as information."""
 _SECONDS_OF_DECLARED = 300.0
 """The same where an input is declared: its first wait, which may be long, is counted, and the finding leaves it out."""
 _SHARE = 0.5
@@ -17,7 +19,9 @@ _SHARE_OF_ALL = 0.25
 
 
 def _is_small(evidence: Evidence, sign: Observation) -> bool:
-    """Whether a process waits for its input for a small part of its time."""
+    """Whether a process waits for its input for a small part of its time, or for a few seconds in all."""
+    if sign.data.get("severity") == "info":
+        return float(sign.data.get("lost", 0)) < _LEAST_OF_A_SHORT_RUN
     if sign.name != counters.TIME:
         return False
     steps = counters.total(evidence, sign, counters.TIME, category="step")

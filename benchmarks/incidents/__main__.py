@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.incidents.evaluation import Outcome, replay_all, summary, table
+from benchmarks.incidents.evaluation import Outcome, judged, replay_all, summary, table
 from benchmarks.incidents.metrics import rows
 from jaxobs.ops.diagnosis.knowledge import SYMPTOM
 from jaxobs.ops.diagnosis.known import known
@@ -29,7 +29,7 @@ def written(page: str, text: str) -> str:
 
 def result(outcomes: Sequence[Outcome]) -> str:
     """Returns the text for the page: first tries say how right a diagnosis is on an incident that nobody had read."""
-    return summary(outcomes)
+    return f"{judged(outcomes)}\n\n{summary(outcomes)}"
 
 
 def diagnoses() -> str:

@@ -135,6 +135,34 @@ def rounds(outcomes: Sequence[Outcome]) -> str:
     return "\n".join(lines)
 
 
+_JUDGED = {
+    "top cause right": (1, "right"),
+    "half right: the area, and not the mechanism": (1, "half"),
+    "wrong": (1, "wrong"),
+    "no cause named": (1, "silent"),
+    "the fix would have solved it": (2, "solved"),
+}
+"""By row: which word of a judgement, and which one counts."""
+
+
+def judged(outcomes: Sequence[Outcome]) -> str:
+    """As Markdown: answers that a reader judged who knew the truth, before the changes of a round and after them."""
+    told = [each for each in held_out(outcomes) if each.judged]
+    sides = [[each.judged[side].split() for each in told if not each.is_control] for side in (0, 1)]
+    healthy = [[each.judged[side].split()[1] for each in told if each.is_control] for side in (0, 1)]
+    lines = [f"| {len(sides[0])} faults that nobody had read | before | after |", "|---|---:|---:|"]
+    for name, (place, word) in _JUDGED.items():
+        counts = [sum(each[place] == word for each in side) for side in sides]
+        lines.append(f"| {name} | {counts[0]} | {counts[1]} |")
+    blamed = [sum(each != "right" for each in side) for side in healthy]
+    lines.append(f"| healthy jobs blamed, of {len(healthy[0])} | {blamed[0]} | {blamed[1]} |")
+    for verdict in ("cause", "likely"):
+        ways = [each[1] for each in sides[1] if each[0] == verdict]
+        right = f"{ways.count('right')} and {ways.count('half')} of {len(ways)}"
+        lines.append(f"| right, and half right, of the answers `{verdict}` | | {right} |")
+    return "\n".join(lines)
+
+
 def summary(outcomes: Sequence[Outcome]) -> str:
     """The figures beside the table, in sentences."""
     right = sum(each.wrong is None for each in outcomes)

@@ -60,6 +60,9 @@ class Scenario:
     """Round of a scenario that was held out. Between two rounds the diagnoses were changed."""
     first_try: str | None
     """For one that was held out: what `diagnose` said at first, `right` or what was wrong."""
+    judged: tuple[str, ...]
+    """Judgements of a reader who knew the truth, before the changes of its round and after them, such as
+    `likely right solved`: the verdict, whether the cause was right, and whether the fix would have solved it."""
     sections: tuple[tuple[str, str, str], ...]
     """Kind, name and text of each source."""
 
@@ -106,7 +109,8 @@ def _read(path: Path, name: str, text: str) -> Scenario:
         causes=tuple(causes), component=told.pop("component", None),
         onset=None if onset is None else moment(onset), victims=tuple(told.pop("victims", ())),
         after=told.pop("after", None), truth=told.pop("truth"), cure=told.pop("cure", ""), held_out="first_try" in told,
-        round=told.pop("round", None), first_try=told.pop("first_try", None), sections=sections,
+        round=told.pop("round", None), first_try=told.pop("first_try", None),
+        judged=tuple(told.pop("judged", ())), sections=sections,
     )  # fmt: skip
     if found.held_out != (found.round is not None):
         raise ValueError(f"{path}: {name}: `round` and `first_try` belong together")

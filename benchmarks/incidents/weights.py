@@ -12,14 +12,14 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from benchmarks.incidents.evaluation import Outcome, replay_all
 from jaxobs.ops import diagnosis
 from jaxobs.ops.diagnosis import kinds
 from jaxobs.ops.diagnosis.cases import ANY_EXCEPTION
-from jaxobs.ops.diagnosis.evidence import LINE
+from jaxobs.ops.diagnosis.evidence import LINE, courses
 from jaxobs.ops.diagnosis.judging import weighed
 from jaxobs.ops.diagnosis.knowledge import AnySign
 from jaxobs.ops.diagnosis.known import known
@@ -41,7 +41,7 @@ def weights(outcomes: Iterable[Outcome]) -> dict[str, dict[str, float]]:
         elif named := _WRONG.match(outcome.scenario.first_try or ""):
             wrong.update(one for one in named.groups() if one)
     table = {}
-    cases = [weighed(each.evidence, known()) for each in replayed]
+    cases = [weighed(each.evidence, known(), courses(each.evidence)) for each in replayed]
     for name, fault in sorted(known().items()):
         share = (right[name] + BEFORE * READ) / (right[name] + wrong[name] + BEFORE)
         seen: dict[AnySign, float] = {}
@@ -73,25 +73,20 @@ def _of_kinds(fault: str, replayed: Iterable[Outcome]) -> dict[str, float]:
     return {KIND: round((right + BEFORE * READ) / (right + wrong + BEFORE), 2)} if right + wrong else {}
 
 
-def _lines(table: dict[str, dict[str, float]]) -> Iterator[str]:
-    yield "{"
-    rows = [f"  {json.dumps(name)}: {json.dumps(signs)}" for name, signs in table.items()]
-    yield ",\n".join(rows)
-    yield "}"
+def text(table: Mapping[str, Mapping[str, float]]) -> str:
+    """Returns the file, a line for each fault."""
+    rows = ",\n".join(f"  {json.dumps(name)}: {json.dumps(signs)}" for name, signs in table.items())
+    return f"{{\n{rows}\n}}\n"
 
 
 def main() -> int:
-    """Prints the shares of the faults, or writes all with `--write`; fails with `--check` if the file has others."""
+    """Prints the shares of the faults, or writes all with `--write`."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.incidents.weights", description=__doc__)
     parser.add_argument("--write", action="store_true", help=f"write {FILE.name}")
-    parser.add_argument("--check", action="store_true", help=f"fail if {FILE.name} is not up to date")
     args = parser.parse_args()
     table = weights(replay_all())
-    text = "\n".join(_lines(table)) + "\n"
     if args.write:
-        FILE.write_text(text, encoding="utf-8")
-    elif args.check:
-        return int(not FILE.is_file() or FILE.read_text(encoding="utf-8") != text)
+        FILE.write_text(text(table), encoding="utf-8")
     else:
         print(
             "\n".join(f"{signs['']:.2f}  {name}" for name, signs in sorted(table.items(), key=lambda each: each[1][""]))

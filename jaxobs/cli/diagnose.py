@@ -139,7 +139,7 @@ def _lines(found: Diagnosis) -> Iterator[str]:
         yield f"  runbook:   {cause.runbook}"
     if found.changed:
         yield ""
-        yield "Changed before it:"
+        yield "Changed since an earlier start:"
     for change in found.changed:
         whose = f" of {change.process}" if change.process else ""
         values = f"from {change.before or 'nothing'} to {change.after or 'nothing'}"

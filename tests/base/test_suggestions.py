@@ -12,16 +12,10 @@ OPTIONS = ["--event-log", "--event-log-max-bytes", "--peak-flops", "--port"]
 @pytest.mark.parametrize(
     ("name", "meant"),
     [
-        ("--evnt-log", "--event-log"),
-        ("--peak", "--peak-flops"),
-        ("--po", "--port"),
-        ("--event", "--event-log"),
-        ("--EVENT-LOG", None),
-        ("--", None),
-        ("-", None),
-        ("--colour", None),
+        ("--evnt-log", "--event-log"), ("--peak", "--peak-flops"), ("--po", "--port"), ("--event", "--event-log"),
+        ("--EVENT-LOG", None), ("--", None), ("-", None), ("--colour", None),
     ],
-)
+)  # fmt: skip
 def test_the_nearest_name_or_none(name: str, meant: str | None) -> None:
     """A name that was cut short counts as near, and the shortest of several wins."""
     assert did_you_mean(name, OPTIONS) == (f"Did you mean `{meant}`? " if meant else "")

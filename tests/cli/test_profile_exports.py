@@ -31,8 +31,7 @@ def found(tmp_path: Path) -> Reading:
             tmp_path / "trace",
             xplanes.host(
                 python=[
-                    event("train", 0, 10 * US, step_num=3),
-                    event("PjitFunction(f)", 0, 1 * US),
+                    event("train", 0, 10 * US, step_num=3), event("PjitFunction(f)", 0, 1 * US),
                     event("backend_compile", 11 * US, 14 * US),
                 ],
                 worker=[

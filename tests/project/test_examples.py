@@ -63,6 +63,18 @@ def test_python_runs(page: str, tmp_path: Path) -> None:
     assert outcomes == UNDER_PYTEST[page], done.stdout[-4000:]
 
 
+@pytest.mark.slow
+def test_the_readme_shows_what_explain_prints(tmp_path: Path) -> None:
+    """The README quotes a run of the example that it names; only the seconds differ."""
+    log, program = tmp_path / "events.jsonl", ROOT / "examples" / "ragged_batches.py"
+    for command in (["run", "--port", "0", "--event-log", log, program], ["explain", log]):
+        words = [sys.executable, "-m", "jaxobs", *map(str, command)]
+        done = subprocess.run(words, env=environment(), capture_output=True, text=True, timeout=240)
+    shown = (ROOT / "README.md").read_text(encoding="utf-8").partition("```text\n")[2].partition("\n```")[0]
+    lasting = [line for line in shown.splitlines() if line != "..." and not re.search(r"\d s\b", line)]
+    assert len(lasting) >= 4 and [line for line in lasting if line not in done.stdout] == []
+
+
 @pytest.mark.parametrize("block", examples.blocks("python"), ids=str)
 def test_python_is_python(block: Block) -> None:
     """A block that is not run compiles as well."""

@@ -135,13 +135,10 @@ def test_texts() -> None:
         (collections.OrderedDict(a=1), "OrderedDict('a': 1)"),
         (functools.partial(jitted, 1, k=2), f"partial({__name__}.jitted, 1, k=2)"),
         (Fatal(), f"<{__name__}.Fatal object>"),
-        (np.float32(3), repr(np.float32(3))),
-        (np.zeros((2, 3)), "float64[2,3]"),
-        (jnp.ones(3), "float32[3]"),
-        (jax.tree_util.tree_structure([Fatal()]), "PyTreeDef"),
-        (jax.lax.Precision.HIGH, "Precision.HIGH"),
+        (np.float32(3), repr(np.float32(3))), (np.zeros((2, 3)), "float64[2,3]"), (jnp.ones(3), "float32[3]"),
+        (jax.tree_util.tree_structure([Fatal()]), "PyTreeDef"), (jax.lax.Precision.HIGH, "Precision.HIGH"),
         (10**5000, "an int of 16610 bits"),
-    ):
+    ):  # fmt: skip
         assert described(value) == text
 
 

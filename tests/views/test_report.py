@@ -139,18 +139,8 @@ def test_a_report_of_a_real_run_tells_what_its_log_tells(
     """Two runs in one log: compilations by cause, seconds, memory of four devices, findings, how it ended."""
     script, log = tmp_path / "train.py", tmp_path / "events.jsonl"
     script.write_text(textwrap.dedent(PROGRAM))
-    command = [
-        sys.executable,
-        "-m",
-        "jaxobs",
-        "run",
-        "--port",
-        "0",
-        "--sample-interval",
-        "0.1",
-        "--event-log",
-        str(log),
-    ]
+    options = ["--port", "0", "--sample-interval", "0.1", "--event-log", str(log)]
+    command = [sys.executable, "-m", "jaxobs", "run", *options]
     variables = environment(XLA_FLAGS="--xla_force_host_platform_device_count=4")
     for _ in range(2):
         done = subprocess.run([*command, str(script)], env=variables, capture_output=True, timeout=120, check=False)

@@ -21,15 +21,10 @@ from jaxobs.views.top import Keys, decode
         (b"\x1b[A\x1b[B\x1bOA\x1bOB", ["up", "down", "up", "down"]),
         (b"\x1b[5~\x1b[6~\x1b[H\x1b[F", ["pageup", "pagedown", "home", "end"]),
         (b"\x1b[1~\x1b[4~\x1bOH", ["home", "end", "home"]),
-        (b"\x1b[1;5A\x1b[5;2~", ["up", "pageup"]),
+        (b"\x1b[1;5A\x1b[5;2~", ["up", "pageup"]), (b"\x03\x04\x15", ["ctrl-c", "ctrl-d", "ctrl-u"]),
         (b"\t\x1b[Z\r\n\x7f\x08", ["tab", "backtab", "enter", "enter", "backspace", "backspace"]),
-        (b"\x03\x04\x15", ["ctrl-c", "ctrl-d", "ctrl-u"]),
-        (b"\x1b[200~\x1b[15~\x1b[I", []),
-        (b"\x1b\x1b[A", ["esc", "up"]),
-        (b"\x1bx", ["esc", "x"]),
-        ("größe".encode(), list("größe")),
-        (b"\x00\x01", []),
-        (b"\xff", []),
+        (b"\x1b[200~\x1b[15~\x1b[I", []), (b"\x1b\x1b[A", ["esc", "up"]), (b"\x1bx", ["esc", "x"]),
+        ("größe".encode(), list("größe")), (b"\x00\x01", []), (b"\xff", []),
     ],
 )  # fmt: skip
 def test_decode(sent: bytes, keys: list[str]) -> None:

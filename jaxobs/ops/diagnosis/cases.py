@@ -31,7 +31,7 @@ class Case:
     shown: dict[int, tuple[AnySign, ...]] = field(default_factory=dict)
     """By `id` of an observation: the signs in it."""
     borne_out: float = 0.0
-    """Confidence with the weak signs of the faults that follow from it, where they alone decided."""
+    """Confidence where it has no strong signs of its own: weak ones of a story, or known incidents, decided."""
     explained_by: list[str] = field(default_factory=list)
     because: str = ""
 
@@ -42,8 +42,9 @@ class Case:
 
     @property
     def is_general(self) -> bool:
-        """Whether all that shows it is that something was raised, whatever it was."""
-        return self.known.general >= ANY_EXCEPTION and bool(self.strong) and self.onset.kind == LINE
+        """Whether all that shows it is that something was raised, whatever it was: in a log or as recorded."""
+        raised = bool(self.strong) and (self.onset.kind == LINE or self.onset.name.startswith("error:"))
+        return self.known.general >= ANY_EXCEPTION and raised
 
     @property
     def stands(self) -> bool:

@@ -22,6 +22,8 @@ NO_EXIT = "the log of the process ends without an exit"
 RAISED, FATAL = "raised", "fatal"
 """Names of lines: the one that ends a traceback, and the message with which a library in C++ ends the process."""
 
+ONE_WRITE = 1.0
+"""Seconds within which the lines of one message get their times, where a shipper of logs dates each line."""
 SKEW = 2.0
 """Seconds by which the clocks of two sources may differ."""
 SKEW_OF_FINDINGS = 60.0

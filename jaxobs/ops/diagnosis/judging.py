@@ -18,6 +18,7 @@ from jaxobs.ops.diagnosis.evidence import (
     LAST,
     LINE,
     METRIC,
+    ONE_WRITE,
     RAISED,
     SAID,
     Courses,
@@ -34,12 +35,12 @@ from jaxobs.ops.diagnosis.result import Diagnosis
 
 MOST_OF_A_MESSAGE = 12
 """Lines of the message of an exception."""
-ONE_WRITE = 1.0
-"""Seconds within which the lines of one message get their times, where a shipper of logs dates each line."""
 SURE = 0.8
 """Confidence from which a cause is certain enough to be called one."""
 LIKELY = 0.5
-"""The same for a fault for which only weak signs speak to be likely, with those that bear it out."""
+"""Least confidence of a fault for which only weak signs speak, together with those that bear it out."""
+AGREED = 0.8
+"""Share of the votes of near incidents from which they name a fault."""
 ONE_EVENT = 60.0
 """Seconds within which two faults that look alike are taken for explanations of one event."""
 
@@ -51,7 +52,7 @@ NearIncidents = Callable[[Evidence], tuple[str, float, object] | None]
 def judge(evidence: Evidence, known: Mapping[str, Knowledge], near: NearIncidents | None = None) -> Diagnosis:
     """What happened, as far as the evidence shows it; `near` is asked where the signs are silent."""
     course = courses(evidence)
-    cases = weighed(evidence, known)
+    cases = weighed(evidence, known, course)
     standing = {name: case for name, case in cases.items() if case.stands}
     _explain(standing)
     roots = [each for each in standing.values() if each.known.role == CAUSE and not each.explained_by]
@@ -90,9 +91,8 @@ def judge(evidence: Evidence, known: Mapping[str, Knowledge], near: NearIncident
 # ------------------------------------------------------------------------------------------------- what speaks for it
 
 
-def weighed(evidence: Evidence, known: Mapping[str, Knowledge]) -> dict[str, Case]:
+def weighed(evidence: Evidence, known: Mapping[str, Knowledge], course: Courses) -> dict[str, Case]:
     """Returns what speaks for each fault and against it, by name."""
-    course = courses(evidence)
     cases = {name: _case(name, each, evidence, course) for name, each in sorted(known.items())}
     _give_way(cases)
     for case in cases.values():
@@ -295,14 +295,14 @@ def _by_incidents(
 ) -> list[Case]:
     """The fault on which near incidents agree, if its own signs are silent: else they would have named it."""
     case = None if said is None else cases.get(said[0])
-    if said is None or case is None or said[1] < SURE:
+    if said is None or case is None or said[1] < AGREED:
         return []
-    patterns = [sign.pattern if isinstance(sign, Line) else sign.about for sign in case.known.signs
-                if isinstance(sign, Line | Raised)]  # fmt: skip
-    if any(re.search(each, one.text) for each in patterns if each for one in evidence.of_kind(SAID, LAST)):
+    patterns = [sign.pattern for sign in case.known.signs if isinstance(sign, Line)]
+    patterns += [sign.about for sign in case.known.signs if isinstance(sign, Raised) and sign.about]
+    if any(re.search(each, one.text) for each in patterns for one in evidence.of_kind(SAID, LAST)):
         return []
     case.strong = sorted((one for each in symptoms for one in each.strong), key=lambda each: each.order)
-    case.borne_out = SURE - 0.01
+    case.borne_out = round(min(said[1], SURE - 0.01), 2)  # never more than likely
     for each in symptoms:
         each.explained_by.append(case.id)
     return [case]

@@ -23,7 +23,7 @@ _FIELD = re.compile(r"\{(\w+(?:\|[^{}]*)?)\}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """One way in which a fault shows itself."""
+    """Way in which a fault shows itself, and the first thing to do then."""
 
     about: str
     """A regular expression of the whole message; its groups can stand in `action`."""

@@ -30,8 +30,9 @@ _VOTERS = 10
 """Nearest incidents that say which cause is likely."""
 _K1, _B = 1.2, 0.75
 """Parameters of BM25, as usual: how soon a word that is repeated counts no more, and how much the length counts."""
-_LEAST_SCORE, _LEAST_OF_ANOTHER = 0.08, 0.25
-"""Share of the best possible score below which an incident is no neighbour; of another cause than one that is named."""
+_LEAST_SCORE, _LEAST_OF_MORE, _LEAST_OF_ANOTHER = 0.08, 0.12, 0.25
+"""Share of the best possible score below which an incident is no neighbour: of the nearest one, of further ones, and of
+those of another cause than one that is named."""
 _LIKELY_SCORE, _LIKELY_SHARE = 0.15, 0.5
 """Least score of the nearest incident, and least share of the votes; the benchmark says how often they are right."""
 
@@ -145,7 +146,9 @@ def chosen(near: Near, causes: Iterable[str] = ()) -> list[Row]:
         return named.isdisjoint(row["causes"]), -score * (1 + sum(shares.get(cause, 0.0) for cause in row["causes"]))
 
     for score, row in sorted((each for each in near if "what" in each[1]), key=rank):
-        is_new = score >= least and row["causes"] not in [other["causes"] for other in found]
+        is_new = score >= (max(least, _LEAST_OF_MORE) if found else least) and row["causes"] not in [
+            other["causes"] for other in found
+        ]
         if is_new or not named.isdisjoint(row["causes"]):
             found.append(row)
     return found[:3]

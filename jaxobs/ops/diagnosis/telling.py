@@ -38,7 +38,7 @@ _OPEN_ENDED = (
     "it ends without an exit: the process was still running, or it was killed. If it no longer runs, give its log, and "
     "what the kernel or the scheduler says of it."
 )
-_SENTENCE = re.compile(r"(?<=[.?]) (?=[A-Z`])|(?<=;) ")
+_SENTENCE = re.compile(r"(?<=[.?]) (?=[A-Z`])")
 _BLAMED = re.compile(r"^ *The hosts? (?:that have bad TPUs )?are: ([\w.-]+)", re.MULTILINE)
 """The host that Megascale's digest of a hang takes for ill; another one has written it."""
 
@@ -176,16 +176,17 @@ def _quotes(observations: Iterable[Observation], case: Case) -> tuple[Quote, ...
 def changed(named: Sequence[Case], evidence: Evidence) -> tuple[Change, ...]:
     """Returns how each start of a process before the first cause differs from the start before it, the latest first."""
     found: list[tuple[float, Change]] = []
-    begun: dict[str, Mapping[str, str]] = {}
+    begun: dict[str, tuple[str, Mapping[str, str]]] = {}
     for start in evidence.of_kind(START):
         told = {name: value for name, value in start.data.items() if name.startswith(_COMPARED)}
         late = bool(named) and is_before(start, named[0].onset) is False
         if not told or late or start.time is None:
             continue
-        earlier = begun.get(start.process)
-        begun[start.process] = told
-        for name in sorted({*told, *(earlier or ())}) if earlier is not None else ():
-            before, after = (earlier or {}).get(name, ""), told.get(name, "")
+        # A process tells its versions again once JAX has found its devices: that is the same start.
+        pid, earlier = begun.get(start.process, ("", told))
+        begun[start.process] = start.data.get("pid", ""), told
+        for name in sorted({*told, *earlier}) if pid != start.data.get("pid", "") else ():
+            before, after = earlier.get(name, ""), told.get(name, "")
             if before != after:
                 what = name.partition(":")[2] or "commit"
                 one = Change(

@@ -6,13 +6,14 @@ import dataclasses
 import functools
 import gzip
 import json
+import re
 from collections import Counter
 
 import pytest
 
 from benchmarks.incidents import __main__ as command
-from benchmarks.incidents import nearest
-from benchmarks.incidents.evaluation import Outcome, families, replay, replay_all
+from benchmarks.incidents import nearest, weights
+from benchmarks.incidents.evaluation import Outcome, families, judged, replay, replay_all
 from benchmarks.incidents.metrics import metrics, rows
 from benchmarks.incidents.scenarios import scenarios
 from jaxobs.ops.diagnosis import diagnose
@@ -165,6 +166,20 @@ def test_the_page_has_the_table() -> None:
     """As `python -m benchmarks.incidents --write` makes it."""
     page = command.PAGE.read_text(encoding="utf-8")
     assert command.written(page, command.result(outcomes())) == page, "python -m benchmarks.incidents --write"
+
+
+def test_the_weights_are_fresh() -> None:
+    """As `python -m benchmarks.incidents.weights --write` counts them."""
+    assert weights.FILE.read_text(encoding="utf-8") == weights.text(weights.weights(outcomes()))
+
+
+def test_pages_quote_the_judgements() -> None:
+    counts = dict(re.findall(r"(?m)^\| ([^|]+) \| [^|]* \| (\d+) \|$", judged(outcomes())))
+    right, half, fix = (counts[each] for each in ("top cause right", *[*counts][1:2], "the fix would have solved it"))
+    said = f"right in {right} of 24 and half right in {half} more, and its fix would have solved {fix}: see"
+    assert said in " ".join(command.PAGE.read_text(encoding="utf-8").split())
+    said = f"the right cause for {right} of 24, and half of it for {half} more; no healthy job was blamed"
+    assert said in " ".join((command.PAGE.parents[1] / "README.md").read_text(encoding="utf-8").split())
 
 
 def test_the_known_incidents_are_fresh() -> None:

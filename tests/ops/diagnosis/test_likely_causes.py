@@ -75,13 +75,14 @@ def test_weak_signs_of_one_story_add_up(tmp_path: Path) -> None:
     assert not of_log(tmp_path, cpu).causes and not of_log(tmp_path, plugin).causes
 
 
-@pytest.mark.parametrize(("share", "verdict"), [(0.4, LIKELY), (0.01, NO_FAULT)])
+@pytest.mark.parametrize(("share", "verdict"), [(0.4, LIKELY), (0.3, NO_FAULT), (0.01, NO_FAULT)])
 def test_what_a_short_run_says_of_itself_is_likely(tmp_path: Path, share: float, verdict: str) -> None:
     """The answer tells what changed since the start before it, too."""
     head = {"process_index": 0, "pid": 1, "sequence": 1}
     events = [
         {"event": "manifest", "versions": {"jax": "0.10.1"}, "flags": {}, "time": "2026-01-31T08:00:00Z"},
         {"event": "manifest", "versions": {"jax": "0.10.2"}, "flags": {}, "time": "2026-01-31T09:00:00Z", "pid": 2},
+        {"event": "manifest", "versions": {"jax": "0.10.2", "jaxlib": "1"}, "time": "2026-01-31T09:00:01Z", "pid": 2},
         {"event": "finding", "finding": "input_bound", "id": "i", "function": "f", "summary": "w", "advice": "Load.",
          "severity": "info", "where": "a.py:3", "seconds": share * 30, "time": "2026-01-31T09:00:19Z", "pid": 2},
         {"event": "exit", "reason": "normal", "code": 0, "time": "2026-01-31T09:00:20Z", "pid": 2},

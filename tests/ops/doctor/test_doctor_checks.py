@@ -96,7 +96,7 @@ def machine(case: Case, folder: Path) -> Machine:
     if "holders" in case:
         made.holders = [Holder(*each) for each in case["holders"]]
     if "free_bytes" in case:
-        made.free_bytes = lambda _: tuple(case["free_bytes"])  # type: ignore[method-assign]
+        vars(made)["free_bytes"] = lambda _: tuple(case["free_bytes"])
     if "prepare" in case:
         prepared(folder, case["prepare"])
     return made

@@ -280,7 +280,12 @@ def _of_event(
         kind = END if event.reason == "normal" and not event.code else EVENT
     elif isinstance(event, Manifest):
         kind, text = START, f"{event.program or 'a program'} starts"
-        data = {"hostname": event.hostname or "", "platform": event.platform or "", "count": str(event.process_count)}
+        data = {
+            "pid": str(event.pid),
+            "hostname": event.hostname or "",
+            "platform": event.platform or "",
+            "count": str(event.process_count),
+        }
         data |= {f"version:{key}": value for key, value in event.versions.items()}
         data |= {f"flag:{key}": value for key, value in event.flags.items()}
         data |= {"commit:": event.commit} if event.commit else {}

@@ -7,7 +7,19 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from jaxobs.ops.diagnosis.evidence import END, FATAL, LAST, LINE, PROGRESS, RAISED, SAID, START, Observation, Source
+from jaxobs.ops.diagnosis.evidence import (
+    END,
+    FATAL,
+    LAST,
+    LINE,
+    ONE_WRITE,
+    PROGRESS,
+    RAISED,
+    SAID,
+    START,
+    Observation,
+    Source,
+)  # fmt: skip
 from jaxobs.ops.diagnosis.gathering.bounded import Lines, UnreadableError
 from jaxobs.ops.diagnosis.gathering.collected import entries
 from jaxobs.ops.diagnosis.gathering.instances import Column, column
@@ -26,8 +38,6 @@ If the sign has a group, so many for each text in it.
 FOLLOWING = 5
 """Lines behind one that shows something that are kept with it."""
 
-ONE_WRITE = 1.0
-"""Seconds within which the lines of one message get their times, where a shipper of logs dates each line."""
 MOST_OF_A_MESSAGE = 30
 """Lines of the message of an exception that are kept with its first one."""
 MOST_OF_ITS_TEXT = 3000

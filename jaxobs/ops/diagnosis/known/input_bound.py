@@ -9,7 +9,7 @@ from jaxobs.ops.diagnosis.knowledge import SLOW, Alert, Event, Knowledge, Metric
 LEAST_SECONDS = 30.0
 """Seconds of waiting: a cold file cache or a shuffle buffer that fills is over by then."""
 _LEAST_OF_A_SHORT_RUN = 10.0
-"""The same of a run so short that the process itself counts the finding as information."""
+"""Seconds of waiting in a run so short that the process itself counts the finding as information."""
 _SECONDS_OF_DECLARED = 300.0
 """The same where an input is declared: its first wait, which may be long, is counted, and the finding leaves it out."""
 _SHARE = 0.5

@@ -43,8 +43,8 @@ class Case:
     @property
     def is_general(self) -> bool:
         """Whether all that shows it is that something was raised, whatever it was: in a log or as recorded."""
-        raised = bool(self.strong) and (self.onset.kind == LINE or self.onset.name.startswith("error:"))
-        return self.known.general >= ANY_EXCEPTION and raised
+        raised = [each.kind == LINE or each.name.startswith("error:") for each in self.strong]
+        return self.known.general >= ANY_EXCEPTION and bool(raised) and all(raised)
 
     @property
     def stands(self) -> bool:

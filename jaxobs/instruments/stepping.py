@@ -108,7 +108,8 @@ class step:  # noqa: N801 - read as a word: `with jaxobs.step("train"):`
             else:
                 if held:
                     scope.held = True
-                self._apart = wall.apart(scope)
+                apart = wall.known_apart
+                self._apart = wall.apart(scope) if apart is None or scope.apart else apart
         except BaseException as failure:
             self._taken = False
             if scope is not None:
@@ -149,7 +150,10 @@ class step:  # noqa: N801 - read as a word: `with jaxobs.step("train"):`
                 if scope.ended is None:
                     wall.leave(scope)
                 ended = scope.ended or perf_counter()
-                mark = (0, scope.began, ended, apart, wall.apart(scope), items, kind is None, looked)
+                left = wall.known_apart
+                if left is None or scope.apart:
+                    left = wall.apart(scope)
+                mark = (0, scope.began, ended, apart, left, items, kind is None, looked)
             marks.append(mark)
             if len(marks) > MOST_WAITING:
                 loop.drain()

@@ -51,8 +51,8 @@ class Account:
         self._attends = True
         """Whether more is to do as one category follows another: it is not known to have started, or is recorded."""
         self._seconds = dict.fromkeys(TIME_CATEGORIES, 0.0)
-        self._stale = True
-        """Whether seconds of categories in `scopes.APART` may have changed since `Wall.apart` added them up."""
+        self.known_apart: float | None = None
+        """Seconds of all categories in `scopes.APART` as `Wall.apart` added them up; None if they may have changed."""
         self._changing = False
         """Whether `enter`, `leave` or `follow` is writing; whoever reads meanwhile sees that by `_unchanged`."""
         self._version = 0
@@ -85,7 +85,7 @@ class Account:
             top.own += passed
             self._last = now
             if top.apart:
-                self._stale = True
+                self.known_apart = None
         if category == "step":
             scope.apart = False
             if top.category == "eval":
@@ -136,11 +136,11 @@ class Account:
             top.own += passed
             self._last = now
             if top.apart:
-                self._stale = True
+                self.known_apart = None
         if category is not None:
             self._seconds[scope.category] -= scope.own
             self._seconds[category] += scope.own
-            self._stale = True
+            self.known_apart = None
         self._top = outer = scope.outer
         self._changing = False
         scope.ended = now
@@ -184,7 +184,7 @@ class Account:
             top.own += passed
             self._last = now
             if top.apart:
-                self._stale = True
+                self.known_apart = None
         if category == "step":
             following.apart = False
             if outer.category == "eval":
@@ -230,7 +230,7 @@ class Account:
         moved = max(0.0, min(wanted, own))
         self._seconds[top.category] -= moved
         self._seconds[category] += moved
-        self._stale = True
+        self.known_apart = None
         top.own -= moved
         if top is self._root and rest.seen > top.own:
             rest.seen = top.own
@@ -314,7 +314,7 @@ class Account:
         self._seconds["init"] += self._seconds["unattributed"]
         self._seconds["unattributed"] = 0.0
         self._root.category, self._root.own = "idle", 0.0
-        self._stale = True
+        self.known_apart = None
         self._version += 1
 
     def _innermost(self) -> Scope:
@@ -356,7 +356,7 @@ class Account:
             self._top.own += now - self._last
             self._last = now
         self._top = self._root
-        self._stale = True
+        self.known_apart = None
         self.thread = get_ident()
         self._version += 1
 
@@ -370,7 +370,7 @@ class Account:
             if ended > self._last:
                 self._seconds[top.category] += ended - self._last
                 self._last = ended
-                self._stale = True
+                self.known_apart = None
             self._top = top.outer
             self._version += 1
             self._closed.append((top.began, ended))

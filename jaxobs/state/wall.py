@@ -30,7 +30,6 @@ class Wall(Account):
         self._counters = Counters()
         self.lately = Lately(0.0)
         """Seconds by category in the latest minutes; its clock is their sum."""
-        self._apart = self._apart_or_eval = 0.0
 
     def phase_began(self, phase: str) -> None:
         """JAX begins to trace, lower or compile on this thread."""
@@ -94,14 +93,17 @@ class Wall(Account):
         return spent["checkpoint"] + spent["trace"] + spent["compile"] + spent["cache_load"] + spent["eval"]
 
     def apart(self, scope: Scope) -> float:
-        """Seconds so far of what is not part of a loop whose step `scope` is, to be asked when that begins or ends."""
-        if self._stale:
-            # From here
-            self._stale = False
-            spent = self._seconds
-            self._apart = apart = spent["checkpoint"] + spent["trace"] + spent["compile"] + spent["cache_load"]
-            self._apart_or_eval = apart + spent["eval"]
-        return self._apart if scope.category == "eval" else self._apart_or_eval
+        """Seconds so far of what is not part of a loop whose step `scope` is, to be asked when that begins or ends.
+
+        `known_apart` is the same of a step outside of an evaluation.
+        """
+        # From here
+        spent = self._seconds
+        apart = spent["checkpoint"] + spent["trace"] + spent["compile"] + spent["cache_load"]
+        if scope.category == "eval":
+            return apart
+        self.known_apart = apart = apart + spent["eval"]
+        return apart
 
     def counted(self, seconds: dict[str, float]) -> dict[str, float]:
         """Returns `seconds` as counters show them: none ever goes down, and together they are the wall time.

@@ -5,16 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from jaxobs.ops.diagnosis.evidence import (
-    ALERT,
-    LAST,
-    LINE,
-    METRIC,
-    PROGRESS,
-    Courses,
-    Evidence,
-    Observation,
-)
+from jaxobs.ops.diagnosis.evidence import ALERT, LAST, LINE, METRIC, PROGRESS, Courses, Evidence, Observation
 from jaxobs.ops.diagnosis.knowledge import ENDED, STUCK, Knowledge
 
 _WAITED = re.compile(

@@ -1,6 +1,6 @@
 """`watch`: looks whether values turn NaN or infinite, without waiting for them.
 
-The call keeps a reference. A thread, which lives as long as values come, asks twenty times a second what has arrived.
+The call keeps a reference. A thread, which lives as long as values come, asks 2 to 20 times a second what has arrived.
 """
 
 from __future__ import annotations
@@ -18,9 +18,12 @@ from jaxobs.state import store
 from jaxobs.state.call_stats import label
 from jaxobs.state.store import Store
 from jaxobs.state.wall import Wall
-from jaxobs.state.watched import Watched
+from jaxobs.state.watched import MOST_PENDING, Watched
 
-_LOOK_SECONDS = 0.05
+_LOOK_SECONDS, _MOST_LOOK_SECONDS = 0.05, 0.5
+"""Least and most seconds between two looks."""
+_BUDGET = 0.001
+"""Share of a core that the looks may take, unless values come so fast that they would be missed."""
 _REST_SECONDS = 2.0
 """How long the thread waits for more before it ends."""
 
@@ -78,28 +81,31 @@ def _start(known: Store, watched: Watched) -> None:
 
 
 _thread: threads.Thread | None = None
-_exiting = False
+_exiting = threads.Lock()
+_exiting.acquire()
+"""Held until the interpreter exits."""
 
 
 def _exit() -> None:
     """At the interpreter's exit: no more looks, for JAX forgets its backends next."""
-    global _exiting
-    _exiting = True
+    _exiting.release()
     if _thread is not None:
         threads.join(_thread)
 
 
 @guard("watch.thread")
 def _look(known: Store, watched: Watched) -> None:
-    idle = 0.0
-    while True:
-        time.sleep(_LOOK_SECONDS)
-        if _exiting:
-            return
-        idle = 0.0 if watched.pending else idle + _LOOK_SECONDS
+    idle, used, pause = 0.0, 0.0, _LOOK_SECONDS
+    while not _exiting.acquire(timeout=pause):
+        pending = watched.pending
+        idle = 0.0 if pending else idle + pause
         look(known, watched)
         if idle >= _REST_SECONDS and watched.rest():
             return
+        before, used = used, time.thread_time()
+        most = _LOOK_SECONDS if pending > MOST_PENDING // 4 else _MOST_LOOK_SECONDS
+        pause = max(_LOOK_SECONDS, min((used - before) / _BUDGET, most))
+    _exiting.release()
 
 
 def look(known: Store, watched: Watched) -> None:

@@ -18,7 +18,7 @@ SECONDS = 16.0
 MOST = 0.1
 """Percent of the time, with a sample once a minute."""
 MINUTE = 60.0
-SAMPLES = 10
+SAMPLES = 3
 
 
 def run(effort: Effort) -> list[Figure]:

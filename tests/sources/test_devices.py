@@ -241,13 +241,7 @@ def test_an_array_on_one_device(live: Any) -> None:
     [
         (np.zeros((16, 4), np.float32), range(8), (8,), ("x",), 32),  # cut into eight
         (np.zeros((16, 4), np.float16), range(8), (8,), (), 128),  # whole on each
-        (
-            np.zeros((8, 8), np.float32),
-            range(8),
-            (4, 2),
-            ("x", None),
-            64,
-        ),  # cut along one axis, whole along the other
+        (np.zeros((8, 8), np.float32), range(8), (4, 2), ("x", None), 64),  # cut along one axis, whole along the other
         (np.zeros(8, np.int32), range(2, 4), (2,), ("x",), 16),  # on some of the devices
     ],
 )

@@ -62,12 +62,14 @@ def test_the_interval_is_the_step_whether_the_time_passes_inside_the_scope_or_be
 
 
 def test_evaluations_and_checkpoints_between_two_steps_are_neithers(clock: Clock) -> None:
-    """A wait for input between them is the step's, as is what happens within the scope."""
+    """A wait for input between them is the step's, as is what happens within the scope; some is known afterwards."""
     wall, took = current().part(Wall), []
-    for category in ("idle", "eval", "checkpoint", "input_wait"):
-        scope = wall.enter(category)
+    for category in ("idle", "eval", "checkpoint", "input_wait", "moved", "idle"):
+        scope = None if category == "moved" else wall.enter(category)
         between = clock.sleep(0.05)
-        wall.leave(scope)
+        if category == "moved":
+            wall.move("checkpoint", between)
+        wall.leave(scope, "checkpoint" if category == "idle" else None)
         with jaxobs.step("train"):
             took.append(clock.sleep(0.02) + (between if category == "input_wait" else 0.0))
     assert _loops()["train"].recent == pytest.approx(took[1:], rel=1e-6)

@@ -7,11 +7,12 @@ import http.client
 import json
 import pathlib
 import re
+import threading
 import time
 import urllib.error
 import urllib.request
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -71,10 +72,14 @@ def post(connection: http.client.HTTPConnection, path: str, **body: object) -> h
 # ------------------------------------------------------------------------------------------------- a classifier
 
 
-def predict(served: Served, sizes: Iterable[int]) -> list[tuple[int, bool, float]]:
+def predict(
+    served: Served, sizes: Iterable[int], connected: Callable[[], object] = lambda: None
+) -> list[tuple[int, bool, float]]:
     """A request of each size over one connection: status, whether it says it was cold, seconds for the client."""
     found = []
     with served.connected() as connection:
+        connection.connect()
+        connected()
         for rows in sizes:
             began = time.perf_counter()
             answer = post(connection, "/predict", rows=[[0.5, 0.1, 0.7, 0.2]] * rows)
@@ -93,8 +98,11 @@ def test_exactly_the_cold_requests_are_marked_cold() -> None:
 
         assert [cold for _, cold, _ in ask_all((1, 2, 3, 4))] == [False] * 4  # warmed up
         assert [cold for _, cold, _ in ask_all((7, 8, 5, 16, 9))] == [True, False, False, True, False]
+        together = threading.Barrier(THREADS)
         with ThreadPoolExecutor(THREADS) as pool:
-            at_once = [each for (each,) in pool.map(ask_all, [(30,)] * THREADS)]
+            at_once = [
+                each for (each,) in pool.map(lambda size: predict(served, [size], together.wait), [30] * THREADS)
+            ]
             assert Counter(cold for _, cold, _ in at_once) == {True: 1, False: THREADS - 1}
             sizes = [[1 + (client + n) % 32 for n in range(PER_THREAD)] for client in range(THREADS)]
             answers = [each for client in pool.map(ask_all, sizes) for each in client]

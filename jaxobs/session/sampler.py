@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Sequence
-from time import monotonic, thread_time
+from time import monotonic, sleep, thread_time
 from typing import Protocol, runtime_checkable
 
 from jaxobs.base import threads
@@ -19,6 +19,8 @@ MOST_BUDGET = 0.05
 """Largest share of one core if samples are wanted more often than by default: the share grows in proportion."""
 _FIRST_SAMPLES = 0.5
 _FRESH_SECONDS = 1.0
+_STRETCH = 0.001
+"""Seconds of a core that a source takes at most before other threads are offered the interpreter."""
 _CHEAP_SECONDS = 0.005
 _PATIENCE = 0.5
 """Seconds to wait for a sample that another thread takes: a device that hangs holds it for good."""
@@ -137,8 +139,11 @@ class Sampler:
             for source in self._sources:
                 if self._stop.is_set() and not self._last and threading.current_thread() is self._thread:
                     return
+                began = thread_time()
                 with guarded(f"sample {type(source).__name__}"):
                     source.sample()
+                if thread_time() - began > _STRETCH:
+                    sleep(0)  # others may have the interpreter
             self._store.tick()
         finally:
             self._sampled, self._cost = monotonic(), thread_time() - started

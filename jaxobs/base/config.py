@@ -131,8 +131,7 @@ class Settings:
     pushgateway_token: str | None = _setting(None, "Bearer token for the Pushgateway.", secret=True)
     tensorboard: str | None = _setting(None, "Directory for TensorBoard event files with figures and parameters.")
     wandb: str | None = _setting(
-        None,
-        "Weights & Biases project in which jaxobs begins a run; or 'active', for the program's own run.",
+        None, "Weights & Biases project in which jaxobs begins a run; or 'active', for the program's own run."
     )
     mlflow: str | None = _setting(
         None, "MLflow experiment in which jaxobs begins a run; or 'active', for the program's own run."
@@ -177,8 +176,7 @@ class Settings:
         secret=True,
     )  # fmt: skip
     capture_directory: str | None = _setting(
-        None,
-        "Directory for captures; by default the event log's directory, otherwise a private temporary one.",
+        None, "Directory for captures; by default the event log's directory, otherwise a private temporary one."
     )
     capture_max_bytes: int = _setting(
         2**30, "Total size of the captures in the directory above which no more are taken.", least=0
@@ -193,8 +191,7 @@ class Settings:
         choices=("auto", "off", "memory", "profile", "both"),
     )  # fmt: skip
     transfers: bool = _setting(
-        False,
-        "Whether arrays that move between host and devices are counted, by the line that moves them.",
+        False, "Whether arrays that move between host and devices are counted, by the line that moves them."
     )
     find_loops: bool = _setting(
         True, "Whether calls of functions that are not instrumented are observed, through a hook of "
@@ -356,16 +353,7 @@ _KINDS = {
     "bool": "Boolean (1/0, true/false, yes/no, on/off)",
     "tuple[str, ...]": "list of strings",
 }
-_TRUTH = {
-    "1": True,
-    "true": True,
-    "yes": True,
-    "on": True,
-    "0": False,
-    "false": False,
-    "no": False,
-    "off": False,
-}
+_TRUTH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
 
 def _parsed(kind: str, value: Any) -> Any:

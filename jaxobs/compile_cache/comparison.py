@@ -135,11 +135,7 @@ class Comparison:
 
     def as_json(self) -> dict[str, Any]:
         """Returns the comparison as one object."""
-        body: dict[str, Any] = {
-            "fine": not self.problems,
-            "problems": self.problems,
-            "command": list(self.command),
-        }
+        body: dict[str, Any] = {"fine": not self.problems, "problems": self.problems, "command": list(self.command)}
         what, *times = self._to_first_step() if WARM in self.runs else ("", None, None)
         for name, to_first in zip((COLD, WARM), times, strict=True):
             if name in self.runs:

@@ -14,16 +14,7 @@ CACHE_RESULTS = ("miss", "hit", "disabled")
 UNSAVED = ("disabled", "too_fast", "too_small", "not_writer", "callbacks", "error", "unknown")
 """Why a compiled program was not stored in the persistent cache."""
 
-KEY_PARTS = (
-    "program",
-    "jaxlib",
-    "backend",
-    "flags",
-    "options",
-    "devices",
-    "compression",
-    "custom_hook",
-)
+KEY_PARTS = ("program", "jaxlib", "backend", "flags", "options", "devices", "compression", "custom_hook")
 """Parts of the persistent cache's key, in JAX's order."""
 
 

@@ -144,11 +144,7 @@ def _same_programs(name: str, old: Cost, new: Cost, tolerances: Tolerances) -> I
             slower = _much_slower(before_seconds, seconds)
         if slower:
             yield Difference(
-                function=name,
-                quantity="compile seconds",
-                before=before_seconds,
-                now=seconds,
-                fails=allowed is not None,
+                function=name, quantity="compile seconds", before=before_seconds, now=seconds, fails=allowed is not None
             )
 
 

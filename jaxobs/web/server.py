@@ -44,11 +44,7 @@ Application = Callable[[dict[str, Any], StartResponse], Iterable[bytes]]
 _MOST_DRAINED = 2**16
 _LEAST_COMPRESSED = 1024
 _HEALTH = "/healthz"
-_SECURITY = [
-    ("X-Content-Type-Options", "nosniff"),
-    ("Cache-Control", "no-store"),
-    ("Referrer-Policy", "no-referrer"),
-]
+_SECURITY = [("X-Content-Type-Options", "nosniff"), ("Cache-Control", "no-store"), ("Referrer-Policy", "no-referrer")]
 
 
 def application(store: Store, protection: Protection | None = None) -> Application:
@@ -236,7 +232,7 @@ def _protect(store: Store, server: Server, addr: str, settings: Settings) -> Non
     if protection.is_exposed:
         store.warn(
             f"`read_token` is set and the endpoint on {addr} speaks HTTP: the token crosses the network as plain text. "
-            "Set `tls_certificate`.",
+            "Set `tls_certificate`."
         )
     server.set_app(application(store, protection))
     server.protection = protection

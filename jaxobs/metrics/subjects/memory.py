@@ -20,13 +20,7 @@ def _gauge(name: str, read: Callable[[DeviceMemory], int | None], help: str, uni
 
 
 def _device_info(device: DeviceState) -> Labels:
-    return (
-        device.device,
-        device.platform,
-        device.device_kind,
-        str(device.process_index),
-        device.pci_bus_id or "",
-    )
+    return (device.device, device.platform, device.device_kind, str(device.process_index), device.pci_bus_id or "")
 
 
 METRICS = (

@@ -129,11 +129,7 @@ def _fit(order: Sequence[FunctionState], context: _Context, ordered_by: str) -> 
         specs.remove(max(specs, key=lambda spec: (spec.title != ordered_by, spec.rank)))
     widths |= {spec.title: spec.width for spec in specs}
     spare = room - sum(widths.values()) - GAP * (len(specs) - 1)
-    wanted = {
-        "function": min(longest, NAME_MOST),
-        "why": min(causes_told, WHY_MOST),
-        "by phase": BAR_MOST,
-    }
+    wanted = {"function": min(longest, NAME_MOST), "why": min(causes_told, WHY_MOST), "by phase": BAR_MOST}
     for title, share in (("function", 0.6), ("why", 1.0), ("function", 1.0), ("by phase", 1.0)):
         if title in widths:
             more = max(min(wanted[title] - widths[title], int(spare * share)), 0)

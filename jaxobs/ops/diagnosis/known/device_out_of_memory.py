@@ -79,13 +79,7 @@ KNOWN = Knowledge(
     ),
     narrow=_of_a_device,
     follows=("absurd_allocation", "host_out_of_memory", "memory_leak", "recompilation", "accelerator_memory_taken"),
-    needs=(
-        "log",
-        "event-log",
-        "metrics-file",
-        "target",
-        "prometheus",
-    ),
+    needs=("log", "event-log", "metrics-file", "target", "prometheus"),
     shown_by=("event-log",),
     fix=(
         "Shard or rematerialize, donate what is not needed, or make the batch smaller; `jaxobs "

@@ -141,13 +141,7 @@ KNOWN = Knowledge(
         Line(r"(?:Error|Exception): .{0,200}\b(?:returned|received) (?:an? )?(?:NaN|nan|[Nn]on-?finite)\b"),
     ),
     follows=("nonfinite_input", "wrong_kernel", "gpu_hardware"),
-    needs=(
-        "log",
-        "event-log",
-        "metrics-file",
-        "target",
-        "prometheus",
-    ),
+    needs=("log", "event-log", "metrics-file", "target", "prometheus"),
     fix=(
         "Go back to the last good checkpoint. Find the operation with jax_debug_nans on a single "
         "process: a logarithm or root of 0, a division by 0, an overflow in 16 bits, a learning "

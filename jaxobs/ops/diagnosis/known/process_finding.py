@@ -31,11 +31,7 @@ KNOWN = Knowledge(
             counted=False,
         ),
         # Which error it was, or which requests fail, a metric does not say.
-        Metric(
-            FINDINGS,
-            labels=(("finding", "uncaught_error|memory_ran_out|program_may_not_fit"),),
-            weak=True,
-        ),
+        Metric(FINDINGS, labels=(("finding", "uncaught_error|memory_ran_out|program_may_not_fit"),), weak=True),
     ),
     narrow=_by_itself,
     follows=("straggler",),

@@ -12,8 +12,8 @@ CALLS = 500
 """In one turn."""
 WARM_UP = 5
 """Turns after installing or removing, which throw everything else out of the processor's caches."""
-TURNS = 8
-SECONDS = 12.0
+TURNS = 24
+SECONDS = 16.0
 MOST = 0.5
 """Percent of a call."""
 

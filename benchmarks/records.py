@@ -1,4 +1,4 @@
-"""Records: what is written down beside a compilation, and what is read back at the start of a process.
+"""Records: what is written down next to a compilation, and what is read back at the start of a process.
 
 In seconds of this thread on the processor; other programs do not count.
 """

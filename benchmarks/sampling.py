@@ -1,4 +1,4 @@
-"""Sampling: what a look at device memory and live arrays costs a program that runs meanwhile."""
+"""Sampling: the share of a core that samples take, and their cost to a program that runs meanwhile."""
 
 from __future__ import annotations
 
@@ -9,21 +9,26 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.full import DEVICES
+from benchmarks.full import DEVICES, function_name
 from benchmarks.harness import Effort, Figure, by_turns, interval, quantile, spinning
-from benchmarks.tick import live_arrays
 
 if TYPE_CHECKING:
     from jaxobs.session.sampler import Sampler
+    from jaxobs.state.call_stats import CallStats
 
 ENVIRONMENT = {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": f"--xla_force_host_platform_device_count={DEVICES}"}
 
 ARRAYS = 10_000
 MORE_ARRAYS = 100_000
+FUNCTIONS = 200
+TIMED_CALLS = 64
+"""Calls of a function that are timed between two samples."""
 SAMPLES = 12
-SECONDS = 16.0
+SECONDS = 10.0
 MOST = 1.0
 """Percent of a training step."""
+MOST_OF_CORE = 0.5
+"""Percent."""
 BLOCK_SECONDS = 0.5
 """A sample in each block: ten times as often as by default."""
 WIDTH, LAYERS, BATCH = 256, 4, 64
@@ -34,27 +39,47 @@ def run(effort: Effort) -> list[Figure]:
     samples = effort.rounds(SAMPLES)
     step = _training_step()
     arrays = live_arrays(ARRAYS)
-    with _sampler() as sampler:
-        wait, cost = _longest_wait(sampler, samples)
+    with _sampler() as (sampler, functions):
+        waits, cost = _longest_wait(sampler, functions, samples)
+        pause = _pause(cost)
         figures = [
+            Figure(name="one sample", value=cost * 1e3, unit="ms"),
             Figure(
-                name="longest wait of another thread during a sample",
-                value=quantile(wait, 0.2),
-                unit="ms",
-                limit=5.0,
-                note=f"at worst {max(wait):.1f} ms in {samples} samples; {ARRAYS} arrays on {DEVICES} devices",
-            )
-        ]
+                name="samples' share of a core", value=cost / (pause + cost) * 100, unit="%", limit=MOST_OF_CORE,
+                note=f"one in {pause:.1f} s; {ARRAYS} arrays, {DEVICES} devices, {FUNCTIONS} functions",
+            ),
+            Figure(
+                name="longest wait of another thread during a sample", value=quantile(waits, 0.2), unit="ms",
+                limit=5.0, note=f"at worst {max(waits):.1f} ms in {samples} samples",
+            ),
+        ]  # fmt: skip
         figures += _effect(sampler, step, cost, effort)
         arrays += live_arrays(MORE_ARRAYS - ARRAYS)
-        figures += _more(sampler, MORE_ARRAYS, max(3, samples // 3))
+        figures += _more(sampler, functions, MORE_ARRAYS, max(3, samples // 3))
     del arrays
     return figures
 
 
+def live_arrays(count: int) -> list[Any]:
+    """Returns arrays of which most are on one device each, and some sharded over all."""
+    import jax
+    import numpy as np
+    from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+    devices = jax.devices()
+    sharded = NamedSharding(Mesh(np.array(devices), ("data",)), PartitionSpec("data"))
+    return [
+        jax.device_put(
+            np.zeros((DEVICES, 1 + number % 30), np.float32),
+            sharded if number % 10 == 0 else devices[number % DEVICES],
+        )
+        for number in range(count)
+    ]
+
+
 @contextlib.contextmanager
-def _sampler() -> Iterator[Sampler]:
-    """All sources as `install` starts them, sampled when we say so."""
+def _sampler() -> Iterator[tuple[Sampler, list[CallStats]]]:
+    """All sources as `install` starts them, sampled when we say so, and functions whose calls are timed."""
     from jaxobs.base import discovery
     from jaxobs.session.sampler import Sampler
     from jaxobs.sources import SourceModule
@@ -64,21 +89,28 @@ def _sampler() -> Iterator[Sampler]:
     for each in sources:
         each.start()
     sampler = Sampler(current(), 86_400.0, sources, lambda: ())
+    functions = [current().call_stats(function_name(number)) for number in range(FUNCTIONS)]
     try:
         time.sleep(1.0)  # its first sample
-        yield sampler
+        yield sampler, functions
     finally:
         sampler.stop()
         for each in sources:
             each.stop()
 
 
-def _longest_wait(sampler: Sampler, samples: int) -> tuple[list[float], float]:
-    """For how many milliseconds another thread that only computes had to wait at most, of each sample; and what a
-    sample takes of a core, in seconds."""
+def _longest_wait(sampler: Sampler, functions: list[CallStats], samples: int) -> tuple[list[float], float]:
+    """Takes samples between which all functions are called.
+
+    Returns:
+      Milliseconds for which another thread that only computes had to wait at most, of each sample; and the seconds of
+      a core that a sample takes in the median.
+    """
     waits, costs = [], []
     with spinning() as longest_wait:
         for _ in range(samples):
+            for stats in functions:
+                stats.durations.extend([1e-4] * TIMED_CALLS)
             time.sleep(0.01)
             longest_wait()
             started = time.thread_time()
@@ -143,9 +175,9 @@ def _effect(sampler: Sampler, step: Callable[[], None], cost: float, effort: Eff
     ]
 
 
-def _more(sampler: Sampler, count: int, samples: int) -> list[Figure]:
+def _more(sampler: Sampler, functions: list[CallStats], count: int, samples: int) -> list[Figure]:
     """With more arrays than promised for: rarer samples, and the one call of JAX that lists the arrays."""
-    waits, cost = _longest_wait(sampler, samples)
+    waits, cost = _longest_wait(sampler, functions, samples)
     pause = _pause(cost)
     return [
         Figure(

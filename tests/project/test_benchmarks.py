@@ -49,7 +49,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def test_every_cost_of_the_contract_has_a_bound() -> None:
-    promised = {"per_call", "install_only", "threads", "per_compilation", "scrape", "tick", "import_time", "memory"}
+    promised = {"per_call", "install_only", "threads", "per_compilation", "scrape", "sampling", "import_time", "memory"}
     promised |= {"found_loops", "profile_samples", "records", "sampling", "step_scope", "training_step"}
     assert promised == set(command.names())
 
@@ -189,7 +189,7 @@ class Bench:
 
         self.monkeypatch.setattr(command, "measure", measure)
         self.monkeypatch.setattr(command, "machine", lambda: machine)
-        self.monkeypatch.setattr(sys, "argv", ["benchmarks", "tick", "--baseline", str(self.path), *options])
+        self.monkeypatch.setattr(sys, "argv", ["benchmarks", "sampling", "--baseline", str(self.path), *options])
         return command.main(), self.capsys.readouterr().out
 
 
@@ -209,7 +209,7 @@ def test_a_bound_that_does_not_hold_fails_the_check(bench: Bench) -> None:
     assert (code, bench.efforts) == (
         0,
         [USUAL],
-    ) and "Over its bound: in times (tick) is 2 times, at most 1 times." in told
+    ) and "Over its bound: in times (sampling) is 2 times, at most 1 times." in told
     assert bench("--check", figures=[over])[0] == 1 and bench.efforts == [USUAL, LONGER, LONGER]
     code, told = bench("--check", figures=[over, well, over])
     assert (code, bench.efforts) == (0, [USUAL, LONGER]) and "All 1 bounds hold." in told
@@ -222,8 +222,11 @@ def test_what_is_not_settled_is_measured_for_longer_and_said(bench: Bench) -> No
     unsure, well, over = ([_figure(1, limit=2, low=low, high=high)] for low, high in ((-1, 3), (0.5, 1.5), (2.5, 3)))
     code, told = bench("--check", figures=[unsure])
     assert (code, bench.efforts) == (command.UNSURE, [USUAL, LONGER, LONGER])
-    assert "NOT SURE tick" in told and "bounds hold" not in told
-    assert "Not sure: in times (tick) is 1 times, between -1 and 3 times with 95 % confidence; at most 2 times." in told
+    assert "NOT SURE sampling" in told and "bounds hold" not in told
+    assert (
+        "Not sure: in times (sampling) is 1 times, between -1 and 3 times with 95 % confidence; at most 2 times."
+        in told
+    )
     assert bench("--check", figures=[unsure, well])[0] == 0 and bench.efforts == [USUAL, LONGER]
     assert bench("--check", figures=[unsure, over])[0] == 1
     assert bench("--check", figures=[[*unsure, _figure(3, "ms", limit=2)]])[0] == 1
@@ -238,9 +241,9 @@ def test_what_got_slower_fails_the_check_and_is_named(bench: Bench) -> None:
     assert (code, len(bench.efforts)) == (0, 1)
     assert "Nothing is slower than the baseline of 2026-11-22 (3 figures compared)." in told
     for worse, sentence in (
-        (_figure(2.55), "in times (tick) is 2.55 times, was 2 times."),
-        (_figure(151, "ms"), "in ms (tick) is 151 ms, was 100 ms."),
-        (_figure(0.31, "%"), "in % (tick) is 0.31 %, was 0.10 %."),
+        (_figure(2.55), "in times (sampling) is 2.55 times, was 2 times."),
+        (_figure(151, "ms"), "in ms (sampling) is 151 ms, was 100 ms."),
+        (_figure(0.31, "%"), "in % (sampling) is 0.31 %, was 0.10 %."),
     ):
         code, told = bench("--check", figures=[[worse]])
         assert (code, len(bench.efforts)) == (1, 3)
@@ -266,7 +269,10 @@ def test_figures_that_came_and_went_are_named(bench: Bench) -> None:
     assert "there is no baseline" in bench("--check", figures=[[_figure(1)]])[1]
     bench("--update-baseline", figures=[[_figure(1), _figure(1, "MB")]])
     code, told = bench("--check", figures=[[_figure(1), _figure(5, "ms")]])
-    assert code == 0 and "Not in the baseline: in ms (tick).\nIn the baseline, but not measured: in MB (tick)." in told
+    assert (
+        code == 0
+        and "Not in the baseline: in ms (sampling).\nIn the baseline, but not measured: in MB (sampling)." in told
+    )
     bench.path.write_text("[]")
     with pytest.raises(SystemExit):
         bench(figures=[[_figure(1)]])

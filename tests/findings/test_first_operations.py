@@ -20,12 +20,7 @@ def compilation(cause: str, eager: bool) -> Compilation:
 
 @pytest.mark.parametrize(
     ("cause", "eager", "expected"),
-    [
-        ("first_call", True, False),
-        ("shape", True, True),
-        ("new_function", False, True),
-        ("first_call", False, True),
-    ],
+    [("first_call", True, False), ("shape", True, True), ("new_function", False, True), ("first_call", False, True)],
 )
 def test_operations_that_are_met_for_the_first_time(cause: str, eager: bool, expected: bool) -> None:
     """A slow machine takes minutes for those of a sampler. What does pile up: ever new shapes, and functions."""

@@ -77,13 +77,7 @@ def test_what_is_taken_is_held_until_it_has_arrived() -> None:
 
 
 @pytest.mark.parametrize(
-    "values",
-    [
-        [INF] * 8,
-        [1.0, NAN, NAN, 1.0, NAN, NAN, 1.0, NAN],
-        [*[INF] * 8, 1.0, 0.5],
-        [1.0] * 8,
-    ],
+    "values", [[INF] * 8, [1.0, NAN, NAN, 1.0, NAN, NAN, 1.0, NAN], [*[INF] * 8, 1.0, 0.5], [1.0] * 8]
 )
 def test_what_is_no_divergence(values: list[float]) -> None:
     """A value that is NaN now and then, one that is infinite at first: the best loss so far."""

@@ -194,11 +194,7 @@ def test_a_report_of_a_real_run_tells_what_its_log_tells(
 def test_how_a_killed_process_stood_is_what_it_told_last_and_the_steps_since(tmp_path: pathlib.Path) -> None:
     """Time, inputs and watched values as last told; steps go on, also of new loops."""
     standing = Standing(
-        wall=WALL,
-        loops=(replace(TRAIN, recent=(0.3,)),),
-        inputs=(SLOW, AHEAD),
-        watched=WATCHED,
-        routes=(UNSEEN,),
+        wall=WALL, loops=(replace(TRAIN, recent=(0.3,)),), inputs=(SLOW, AHEAD), watched=WATCHED, routes=(UNSEEN,)
     )
     told: dict[str, Any] = {"pid": 7, "least_seconds": 0.2, "most_seconds": 0.4, "median_seconds": 0.25}
     log = write(

@@ -7,19 +7,7 @@ from dataclasses import replace
 
 import pytest
 from helpers import page_fixtures
-from helpers.page_facts import (
-    GIB,
-    NOW,
-    PID,
-    compilation,
-    events,
-    function,
-    gpu,
-    memory,
-    on_cpu,
-    process,
-    rich,
-)
+from helpers.page_facts import GIB, NOW, PID, compilation, events, function, gpu, memory, on_cpu, process, rich
 from helpers.page_fixtures import Opener, chrome, chromium, opened, order, row, serving
 from playwright.sync_api import expect
 

@@ -6,18 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from helpers.page_facts import (
-    FINDINGS,
-    NOW,
-    compilation,
-    events,
-    finding,
-    function,
-    lookup,
-    lookups,
-    on_cpu,
-    rich,
-)
+from helpers.page_facts import FINDINGS, NOW, compilation, events, finding, function, lookup, lookups, on_cpu, rich
 from helpers.page_fixtures import Opener, chrome, opened, row, serving
 from helpers.page_input_facts import WALL, WELL
 from playwright.sync_api import Page, expect

@@ -206,9 +206,9 @@ def _measured(name: str, before: Baseline | None, here: Mapping[str, str], effor
 
 
 def _better(one: Figure, other: Figure) -> Figure:
-    """The better known of two: the one with the narrower interval, or the lesser, or of counts the larger."""
+    """The better known of two: the one within its bound, with the narrower interval, the lesser, the larger count."""
     if one.high is not None and one.low is not None and other.high is not None and other.low is not None:
-        return min(one, other, key=lambda each: (each.high or 0.0) - (each.low or 0.0))
+        return min(one, other, key=lambda each: (each.verdict != "holds", (each.high or 0.0) - (each.low or 0.0)))
     choose = max if one.unit in baseline.COUNTS else min
     return choose(one, other, key=lambda each: each.value)
 

@@ -157,8 +157,8 @@ def verdict(compared: list[Comparison], baseline: Baseline | None, machine: Mapp
     if gone := [
         f"{name} ({benchmark})"
         for benchmark in sorted(ran & baseline.figures.keys())
-        for name in baseline.figures[benchmark]
-        if (benchmark, name) not in measured
+        for name, figure in baseline.figures[benchmark].items()
+        if figure.compared and (benchmark, name) not in measured
     ]:
         yield f"In the baseline, but not measured: {', '.join(gone)}."
 

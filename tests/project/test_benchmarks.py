@@ -218,7 +218,7 @@ def test_a_bound_that_does_not_hold_fails_the_check(bench: Bench) -> None:
 
 
 def test_what_is_not_settled_is_measured_for_longer_and_said(bench: Bench) -> None:
-    """A bound that stays open neither passes nor fails; the narrower interval counts."""
+    """A bound that stays open neither passes nor fails; the narrower interval counts, or one within its bound."""
     unsure, well, over = ([_figure(1, limit=2, low=low, high=high)] for low, high in ((-1, 3), (0.5, 1.5), (2.5, 3)))
     code, told = bench("--check", figures=[unsure])
     assert (code, bench.efforts) == (command.UNSURE, [USUAL, LONGER, LONGER])
@@ -229,6 +229,7 @@ def test_what_is_not_settled_is_measured_for_longer_and_said(bench: Bench) -> No
     )
     assert bench("--check", figures=[unsure, well])[0] == 0 and bench.efforts == [USUAL, LONGER]
     assert bench("--check", figures=[unsure, over])[0] == 1
+    assert bench("--check", figures=[over, [_figure(1, limit=2, low=-1, high=1.9)]])[0] == 0, "wider, and within"
     assert bench("--check", figures=[[*unsure, _figure(3, "ms", limit=2)]])[0] == 1
     assert bench("--thorough", figures=[unsure])[0] == 0 and bench.efforts == [THOROUGH]
 

@@ -35,8 +35,9 @@ def train_step(state, x):
 
 def train(state, steps, manager, random):
     for _ in range(steps):
-        #: step
+        #: input_wait
         x = random.normal(size=(64, WIDTH)).astype(np.float32)
+        #: step
         state, loss = train_step(state, x)
         step = int(state["step"])
         if step % 30 == 0:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from jaxobs.ops.diagnosis import Inputs, diagnose, gather
+from jaxobs.ops.diagnosis.evidence import LAST, LINE
 from jaxobs.ops.diagnosis.gathering import bounded, logs, unpacking
 from jaxobs.ops.diagnosis.result import CAUSE, INCONCLUSIVE, NO_FAULT, Diagnosis
 
@@ -134,6 +135,31 @@ def test_of_more_lines_than_are_read_both_ends_are(
     left = len(text) - sum(len(line) + 1 for line in read.values())
     assert lines.notes == [f"{left:,} bytes in the middle were left out: it has {len(text):,}"]
     assert [each.id for each in of_logs(tmp_path, many=pack(text.encode())).causes] == ["device_out_of_memory"]
+
+
+def test_between_the_ends_trouble_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its number in the file, whether the file is read whole or in two pieces; a pause across a gap is none."""
+    monkeypatch.setattr(bounded, "LINES_OF_ALL", 20)
+    monkeypatch.setattr(bounded, "LEAST_LINES", 1)
+    clock = "2026-01-31 {:02}:{:02}:00 INFO step {}\n"
+    steps = [clock.format(number // 60, number % 60, number) for number in range(1000)]
+    steps[299] = "2026-01-31 04:59:00 INFO loss is nan\n"
+    path = str(tmp_path / "long.log")
+    Path(path).write_text("".join(steps))
+    for most in (bounded.MOST_BYTES, 30_000):
+        monkeypatch.setattr(bounded, "MOST_BYTES", most)
+        lines = bounded.Lines(path, 20)
+        read = dict(lines)
+        assert [*read][:40] == [*range(1, 11), *range(300, 330)] and [*read.values()][40:] == [
+            each.strip() for each in steps[-10:]
+        ]
+        assert lines.gaps == [300, [*read][40]]
+        evidence = gather(Inputs(logs=(path,)))
+        (shown,) = (each for each in evidence.observations if each.kind == LINE)
+        (last,) = (each for each in evidence.observations if each.kind == LAST)
+        assert (shown.place, last.data["pause"]) == (300, "60.000")
+    Path(tmp_path / "short.log").write_text(80 * "x")
+    assert bounded.shares([path, str(tmp_path / "short.log"), "", path]) == [8, 6, 5, 8]
 
 
 def test_a_file_that_unpacks_to_more_than_is_read_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,9 +9,10 @@ from dataclasses import replace
 from jaxobs.ops.diagnosis.evidence import ALERT, EVENT, METRIC, Evidence, Observation, Source
 from jaxobs.ops.diagnosis.gathering import event_logs, logs, metrics, prometheus, targets
 from jaxobs.ops.diagnosis.gathering.answers import Answers, Asked
+from jaxobs.ops.diagnosis.gathering.bounded import shares
 from jaxobs.ops.diagnosis.gathering.instances import processes
 from jaxobs.ops.diagnosis.gathering.log_times import nearest
-from jaxobs.ops.diagnosis.gathering.places import EVENT_LOG, METRICS_FILE, File, files
+from jaxobs.ops.diagnosis.gathering.places import EVENT_LOG, LOG, METRICS_FILE, File, files
 from jaxobs.ops.diagnosis.gathering.places import Inputs as Inputs
 from jaxobs.ops.diagnosis.gathering.whose import OF_LOGS, adopted
 
@@ -48,8 +49,9 @@ def collect(
 
     asked = Asked() if answers is None else answers
     moment = time.time() if now is None else now
-    for file in files(inputs) if read_files is None else read_files:
-        take(_read(file, signs, moment))
+    read = list(files(inputs) if read_files is None else read_files)
+    for file, most in zip(read, shares([each.path if each.kind == LOG else "" for each in read]), strict=True):
+        take(_read(file, signs, moment, most))
     for url in dict.fromkeys(inputs.targets):
         take(targets.read(url, timeout, asked))
     for url in dict.fromkeys(inputs.prometheus):
@@ -62,7 +64,7 @@ def collect(
     return Evidence.of(adopted(named, sources), sources)
 
 
-def _read(file: File, signs: Sequence[str], now: float) -> tuple[list[Observation], Source]:
+def _read(file: File, signs: Sequence[str], now: float, most: int) -> tuple[list[Observation], Source]:
     if file.problem is not None:
         return [], Source(kind=file.kind, name=file.name, problem=file.problem)
     if file.kind == EVENT_LOG:
@@ -72,7 +74,7 @@ def _read(file: File, signs: Sequence[str], now: float) -> tuple[list[Observatio
     elif event_logs.is_one(file.path):
         found, source = event_logs.read(file.path, file.name)
     else:
-        found, source = logs.read(file.path, file.name, signs, file.year, modified=file.modified, now=now)
+        found, source = logs.read(file.path, file.name, signs, file.year, modified=file.modified, now=now, most=most)
     return found, replace(source, notes=(*source.notes, *file.notes))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from jaxobs.ops.diagnosis.gathering import unpacking
@@ -16,8 +16,17 @@ MOST_UNPACKED = 2**30
 """Bytes that are taken out of a compressed file: a small one can unpack to any size."""
 MOST_LINES = 60_000
 """Lines of one file; of more, half from its beginning and half from its end."""
+LINES_OF_ALL = 30_000
+"""Lines of all files together: they take about two seconds."""
+LEAST_LINES = 1000
+"""Lines of each of very many files."""
+MOST_TROUBLED, BEHIND_TROUBLE = 100, 30
+"""Lines between the two ends that are read for each word of trouble, the first ones, and lines read behind each."""
+_TROUBLE = (b"rror", b"xception", b"Traceback", b"FATAL", b"EXHAUSTED", b"NaN", b"nan", b"illed", b"WARN", b"arning")
 _PIECE = 2**20
 _MOST_LINE = 2**16
+_SHORT_LINE = 40
+"""Bytes of a line of a log that has short ones."""
 
 
 _CONTROLS = bytes({*range(1, 32), 127} - {7, 8, 9, 10, 12, 13, 27})
@@ -156,31 +165,80 @@ def _in_utf8(found: Ends) -> Ends:
 
 @dataclass(slots=True)
 class Lines:
-    """The lines of a text file with their numbers, from its beginning and its end."""
+    """The lines of a text file with their numbers: those of its beginning and its end, and between them trouble."""
 
     path: str
+    most: int | None = None
+    """Lines at both ends together; `MOST_LINES` if None."""
     notes: list[str] = field(default_factory=list)
     """What was left out."""
+    gaps: list[int] = field(default_factory=list)
+    """Numbers of the lines before which lines were left out, as far as the lines have been read."""
 
     def __iter__(self) -> Iterator[tuple[int, str]]:
+        most = MOST_LINES if self.most is None else min(self.most, MOST_LINES)
         found = ends(self.path)
         self.notes += found.notes
-        head, tail = found.head, found.tail
-        if tail is None and head.count(b"\n") <= MOST_LINES:
-            yield from _numbered(head, 1)
+        if found.tail is None and found.head.count(b"\n") <= most:
+            yield from _numbered(found.head, 1)
             return
-        if tail is None:
-            head, tail = _cut(head, MOST_LINES // 2), _cut(head, -MOST_LINES // 2)
-            between = found.head.count(b"\n", len(head), len(found.head) - len(tail))
-        else:
-            head = _cut(head[: head.rfind(b"\n") + 1] or head, MOST_LINES // 2)
-            tail = _cut(tail[tail.find(b"\n") + 1 :], -MOST_LINES // 2)
-            # Numbers behind the gap are only larger than those before it.
-            between = (found.size - len(head) - len(tail)) // 100
-        yield from _numbered(head, 1)
+        whole = found.head if found.tail is None else found.head[: found.head.rfind(b"\n") + 1] or found.head
+        head = _cut(whole, most // 2)
+        behind = whole if found.tail is None else found.tail[found.tail.find(b"\n") + 1 :]
+        tail = _cut(behind, -most // 2)
         left = found.size - len(head) - len(tail)
         self.notes.append(f"{left:,} bytes in the middle were left out: it has {found.size:,}")
-        yield from _numbered(tail, head.count(b"\n") + 1 + between)
+        yield from _numbered(head, 1)
+        number = head.count(b"\n") + 1
+        if found.tail is None:
+            middles = [(whole, len(head), len(whole) - len(tail), 0)]
+        else:
+            # Numbers behind the gap are only larger than those before it.
+            unread = (found.size - len(whole) - len(behind)) // 100
+            middles = [(whole, len(head), len(whole), unread), (behind, 0, len(behind) - len(tail), 0)]
+        for data, begin, end, more in middles:
+            for first, part in _troubled(data, begin, end, number):
+                self.gaps.append(first)
+                yield from _numbered(part, first)
+            number += data.count(b"\n", begin, end) + more
+        self.gaps.append(number)
+        yield from _numbered(tail, number)
+
+
+def _troubled(data: bytes, begin: int, end: int, number: int) -> Iterator[tuple[int, bytes]]:
+    """Lines that speak of trouble, with some behind each, and the number of the first; `number` is that of `begin`."""
+    starts: set[int] = set()
+    for word in _TROUBLE:
+        place = data.find(word, begin, end)
+        for _ in range(MOST_TROUBLED):
+            if place < 0:
+                break
+            starts.add(max(begin, data.rfind(b"\n", begin, place) + 1))
+            line_end = data.find(b"\n", place, end)
+            place = -1 if line_end < 0 else data.find(word, line_end, end)
+    place = begin
+    for start in sorted(starts):
+        if start < place:
+            continue
+        number += data.count(b"\n", place, start)
+        place = start
+        for _ in range(BEHIND_TROUBLE):
+            place = data.find(b"\n", place, end) + 1
+            if place <= 0:
+                place = end
+                break
+        yield number, data[start:place]
+        number += data.count(b"\n", start, place)
+
+
+def shares(paths: Sequence[str]) -> list[int]:
+    """Returns how many lines are read of each file: what small ones leave, the others have."""
+    sizes = [os.path.getsize(each) if os.path.isfile(each) else 0 for each in paths]
+    found, left = [0] * len(sizes), LINES_OF_ALL
+    for done, index in enumerate(sorted(range(len(sizes)), key=sizes.__getitem__)):
+        found[index] = max(LEAST_LINES, left // (len(sizes) - done))
+        left = max(0, left - min(found[index], sizes[index] // _SHORT_LINE + 1))
+    return found
 
 
 def _cut(data: bytes, lines: int) -> bytes:

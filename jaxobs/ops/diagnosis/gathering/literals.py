@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -34,7 +35,7 @@ def gate(patterns: tuple[str, ...]) -> Callable[[str], Sequence[int]]:
         for text in texts or ():
             by_text.setdefault(text, []).append(number)
     with_digits = {text: each for text, each in by_text.items() if _DIGITS.search(text)}
-    without = {text: each for text, each in by_text.items() if text not in with_digits}
+    without = _by_piece({text: each for text, each in by_text.items() if text not in with_digits})
     known: dict[str, tuple[int, ...]] = {}
 
     def candidates(line: str) -> Sequence[int]:
@@ -43,12 +44,23 @@ def gate(patterns: tuple[str, ...]) -> Callable[[str], Sequence[int]]:
         if found is None:
             if len(known) >= MOST_KNOWN:
                 known.clear()
-            found = known[kind] = _present(without, kind)
+            there = without.keys() & {kind[place : place + LEAST] for place in range(len(kind))}
+            found = known[kind] = tuple(number for piece in there for number in _present(without[piece], kind))
         if kind != line:
             found += _present(with_digits, line)
         return sorted({*found, *always}) if always or found else ()
 
     return candidates
+
+
+def _by_piece(by_text: Mapping[str, list[int]]) -> dict[str, dict[str, list[int]]]:
+    """Texts by a piece of each: a line has few of the pieces, and a set of its own tells which."""
+    pieces = {text: [text[place : place + LEAST] for place in range(len(text) - LEAST + 1)] for text in by_text}
+    common = Counter(piece for each in pieces.values() for piece in set(each))
+    found: dict[str, dict[str, list[int]]] = {}
+    for text, numbers in by_text.items():
+        found.setdefault(min(pieces[text], key=common.__getitem__), {})[text] = numbers
+    return found
 
 
 def _present(by_text: Mapping[str, Sequence[int]], line: str) -> tuple[int, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -74,6 +74,7 @@ _END = re.compile(
     r"(?:[Tt]raining|[Jj]ob|[Rr]un) (?:is )?(?:complete|completed|finished|done|ended successfully)\b|^Done\.?$"
     r"|exited with (?:exit )?code 0\b"
 )
+_EDGES = gate((_START.pattern, _END.pattern))
 _TROUBLE = (
     "rror", "ail", "xception", "FATAL", "arn", "bort", "kill", "Kill", "OOM", "RESOURCE", "INTERNAL", "INVALID",
     "UNAVAILABLE", "DEADLINE", "not ", "Unable", "unable", "nan", "NaN", "n't ", "annot", "imed out", "efused",
@@ -118,8 +119,9 @@ class _Reading:
 
 
 def read(
-    path: str, name: str, signs: Sequence[str], year: int, *, modified: float | None = None, now: float | None = None
-) -> tuple[list[Observation], Source]:
+    path: str, name: str, signs: Sequence[str], year: int, *,
+    modified: float | None = None, now: float | None = None, most: int | None = None,
+) -> tuple[list[Observation], Source]:  # fmt: skip
     """What a log shows.
 
     Args:
@@ -127,8 +129,9 @@ def read(
       year: of times that have none.
       modified: when the file was written last, in seconds since the epoch; None if that is not known.
       now: when it is read.
+      most: lines that are read at both ends of the file together; the most of a file if None.
     """
-    lines = Lines(path)
+    lines = Lines(path, most)
     # A file in a bundle whose time says nothing was written shortly before.
     latest = now if modified is None else modified
     reading = _Reading(name, process_of(name), year, [re.compile(each) for each in signs], modified=latest)
@@ -140,9 +143,13 @@ def read(
     count = 0
     try:
         numbered = entries(list(lines), year)
-        names = column([text for _, text in numbered], year)
+        names, gaps = column([text for _, text in numbered], year), deque(lines.gaps)
         for number, text, is_quoted in _with_fences(numbered, lambda text: _parsed(text, names, year)[0].message):
             count += bool(text.strip())
+            while gaps and number >= gaps[0]:
+                gaps.popleft()
+                for pace in reading.paces.values():
+                    pace.skipped = True
             if not text.strip() or is_quoted:
                 continue
             for line in _parsed(text, names, year):
@@ -249,8 +256,10 @@ def _observed(
             text=line.message, level=line.level, value=value, data=data,
         )  # fmt: skip
 
+    progress = _progress(line)
     if process not in reading.lasts or not line.message.startswith((" ", "\t")):
-        reading.lasts[process] = _last(reading.lasts.get(process), observe(LAST), line)
+        before = None if progress else reading.lasts.get(process)
+        reading.lasts[process] = _last(before, observe(LAST))
     raised = reading.tracebacks.raised(process, line)
     # The code in a traceback may name any error; what was raised says which one it was.
     is_code = reading.tracebacks.is_open(process) and is_of_a_call(line.message)
@@ -276,16 +285,17 @@ def _observed(
                 shown_line = replace(shown_line, data={**shown_line.data, "host": host})
             yield shown_line
             return
-    if process in reading.paces and not _progress(line):
+    if process in reading.paces and not progress:
         reading.paces[process].line(line.message)
-    if _START.search(line.message):
+    edge = _EDGES(line.message)
+    if 0 in edge and _START.search(line.message):
         yield from _flushed(reading, process)
         yield observe(START)
-    elif _END.search(line.message):
+    elif 1 in edge and _END.search(line.message):
         yield from _flushed(reading, process)
         yield observe(END)
         reading.paces.pop(process, None)
-    elif progress := _progress(line):
+    elif progress:
         if progress[0] is not None:
             reading.paces.setdefault(process, Pace()).step(line.message, line.time)
         reached = observe(PROGRESS, value=progress[0])
@@ -298,9 +308,9 @@ def _observed(
             reading.steps[process] = reached
 
 
-def _last(before: Observation | None, last: Observation, line: LogLine) -> Observation:
+def _last(before: Observation | None, last: Observation) -> Observation:
     """The last line, with those before it that no step parts from it."""
-    if before is None or _progress(line):
+    if before is None:
         return last
     text = " ".join(before.text[:MOST_CODE].split())
     said = [*before.data.get("before", "").split("\n"), f"{before.place} {text}"][-LAST_WORDS:]

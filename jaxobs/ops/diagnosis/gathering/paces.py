@@ -32,6 +32,8 @@ class Pace:
     pause: float = 0.0
     """The longest time between two steps, in seconds."""
     last: str = OTHER
+    skipped: bool = False
+    """Whether lines were left out since the last step."""
     is_done: bool = False
     """Whether the last step was the last of those that it was to make."""
 
@@ -39,10 +41,10 @@ class Pace:
         """One more step."""
         self.count += 1
         if time is not None:
-            if self.latest is not None:
+            if self.latest is not None and not self.skipped:
                 self.pause = max(self.pause, time - self.latest)
             self.first = time if self.first is None else self.first
-            self.latest = time
+            self.latest, self.skipped = time, False
         self.last = STEP
         found = _OF.search(text)
         self.is_done = found is not None and int(found.group(1)) >= int(found.group(2))

@@ -98,10 +98,7 @@ def _start(settings: dict[str, Any]) -> Handle:
 
 
 def _train(
-    args: argparse.Namespace,
-    url: str,
-    prometheus: local_prometheus.LocalPrometheus | None,
-    interruption: Interruption,
+    args: argparse.Namespace, url: str, prometheus: local_prometheus.LocalPrometheus | None, interruption: Interruption
 ) -> int:
     from jaxobs.demo.story import Story
     from jaxobs.demo.telling import Teller

@@ -85,10 +85,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _rehearse(args: argparse.Namespace, name: str, fault: gameday.Fault, seed: int, folder: Path) -> Ended:
     said = sys.stderr if args.json else sys.stdout
-    with (
-        contextlib.ExitStack() as stack,
-        Interruption() as interruption,
-    ):
+    with contextlib.ExitStack() as stack, Interruption() as interruption:
         interruption.defer = True
         print("Starting the program.", file=said, flush=True)
         try:

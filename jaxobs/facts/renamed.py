@@ -8,10 +8,7 @@ from typing import Any
 FIELDS = {"step": {"usual_seconds": "typical_seconds"}}
 """Old and new names of fields, by the kind of the event."""
 
-FINDINGS = {
-    "functions_made_again": "recreated_functions",
-    "eager_initialisation": "eager_initialization",
-}
+FINDINGS = {"functions_made_again": "recreated_functions", "eager_initialisation": "eager_initialization"}
 
 VERDICTS = {"mend": "fix", "fine": "ok"}
 

@@ -52,10 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="a function that returns example arguments of NAME, for what a log cannot hold; repeatable",
     )  # fmt: skip
     parser.add_argument(
-        "--jobs",
-        type=_jobs,
-        metavar="N",
-        help="how many to compile at once (default: the number of cores, at most 8)",
+        "--jobs", type=_jobs, metavar="N", help="how many to compile at once (default: the number of cores, at most 8)"
     )
     parser.add_argument("--dry-run", action="store_true", help="list what would be compiled, and run nothing")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

@@ -72,10 +72,7 @@ class EagerInitialization:
                 f"{duration(case.seconds)}{where}{within}."
             ),
             advice=self._advice(inside[0] if inside else ""),
-            data={
-                "sites": dict(case.sites.most_common(8)),
-                "library_sites": dict(self._libraries.most_common(8)),
-            },
+            data={"sites": dict(case.sites.most_common(8)), "library_sites": dict(self._libraries.most_common(8))},
         )
 
     def _advice(self, library: str) -> str:

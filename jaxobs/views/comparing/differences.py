@@ -65,10 +65,7 @@ def compare(before: Run, after: Run) -> Comparison:
     names = list(dict.fromkeys([*before.functions, *after.functions]))
     rows = [FunctionDifference(name, before.functions.get(name), after.functions.get(name)) for name in names]
     return Comparison(
-        before,
-        after,
-        tuple(_differences(before, after)),
-        tuple(sorted(rows, key=lambda row: (-row.cost, row.name))),
+        before, after, tuple(_differences(before, after)), tuple(sorted(rows, key=lambda row: (-row.cost, row.name)))
     )
 
 

@@ -46,10 +46,7 @@ def _memory_row(device: DeviceState, label: int, surface: Surface) -> Line:
         style = "bad" if fraction >= 0.95 else "warn" if fraction >= 0.85 else "good"
         filled, empty = bar(fraction, room, glyphs)
         line += [(filled, style), (empty, "rule")]
-        line += [
-            (f"  {fraction:>4.0%}", style),
-            (f"  {size(known.in_use_bytes)} of {size(known.limit_bytes)}", ""),
-        ]
+        line += [(f"  {fraction:>4.0%}", style), (f"  {size(known.in_use_bytes)} of {size(known.limit_bytes)}", "")]
     elif known.in_use_bytes is not None:
         line += [(spark(history, room, glyphs), "good"), (f"  {size(known.in_use_bytes)} in use", "")]
     elif known.live_array_bytes is not None:

@@ -105,10 +105,7 @@ KNOWN = Knowledge(
             r"No valid engine configs|create_execution_plans|CU(?:DNN|BLAS)_STATUS_(?:NOT_SUPPORTED|BAD_PARAM)",
             unless="Profiling failure",
         ),
-        Raised(
-            frames=r"[/\\]jax/_src/compiler\.py\Z",
-            about=_NOT_COMPILED,
-        ),
+        Raised(frames=r"[/\\]jax/_src/compiler\.py\Z", about=_NOT_COMPILED),
         Line(
             r"Non-OK-status: \w*executable",
             followed="Failure occurr?ed when compiling",

@@ -49,10 +49,7 @@ KNOWN = Knowledge(
             about=rf"^AttributeError: (?:'Config' object has no attribute 'jax_|Unrecognized config option: jax_|"
             rf"{_OF_TRACING})|^TypeError: As of (?:JAX|jax) v?\d",
         ),
-        Raised(
-            frames=_OF_ANOTHERS_RECORD,
-            about=r"^TypeError: [\w.]*__init__\(\) got an unexpected keyword argument",
-        ),
+        Raised(frames=_OF_ANOTHERS_RECORD, about=r"^TypeError: [\w.]*__init__\(\) got an unexpected keyword argument"),
         Line(
             r"^TypeError: .{0,200}(?:got an unexpected keyword argument|takes \d+ positional arguments? but)",
             code=r"\b(?:jax|jnp|lax|jax\.\w+|flax|linen|nnx|optax|chex|orbax|ocp|hk|haiku|eqx|mjx|tfp|pl|pltpu|plgpu)"
@@ -71,7 +68,7 @@ KNOWN = Knowledge(
         Raised(
             about=r"^(?:Import|OS)Error: (?:/\S+: )?\S+\.so[\w.]*: (?:cannot open shared object file|wrong ELF class|"
             r"invalid ELF header|file too short)|^(?:Import|OS)Error: dlopen\(.{0,300}(?:[Ss]ymbol not found|"
-            r"Library not loaded|image not found)",
+            r"Library not loaded|image not found)"
         ),
         Line(
             r"\bdtype size changed, may indicate binary incompatibility|numpy\.core\.multiarray failed to import|"

@@ -42,10 +42,7 @@ KNOWN = Knowledge(
     title="The program raised an exception that nothing caught",
     impact=ENDED,
     general=3,
-    signs=(
-        Raised(),
-        Event("error:.*"),
-    ),
+    signs=(Raised(), Event("error:.*")),
     narrow=_uncaught,
     follows=("collective_stuck",),
     fix="Read the traceback above that line: it names the line of the program.",

@@ -49,7 +49,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def test_every_cost_of_the_contract_has_a_bound() -> None:
-    promised = {"per_call", "install_only", "threads", "per_compilation", "scrape", "sampling", "import_time", "memory"}
+    promised = {"per_call", "install_only", "threads", "per_compilation", "scrape", "import_time", "memory"}
     promised |= {"found_loops", "profile_samples", "records", "sampling", "step_scope", "training_step"}
     assert promised == set(command.names())
 

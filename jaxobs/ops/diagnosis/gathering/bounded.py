@@ -16,19 +16,18 @@ MOST_UNPACKED = 2**30
 """Bytes that are taken out of a compressed file: a small one can unpack to any size."""
 MOST_LINES = 60_000
 """Lines of one file; of more, half from its beginning and half from its end."""
-LINES_OF_ALL = 30_000
-"""Lines of all files together: they take about two seconds."""
-LEAST_LINES = 1000
-"""Lines of each of very many files."""
+LINES_OF_ALL, LEAST_LINES = 60_000, 1000
+"""Lines of all files together, and of each of very many."""
 MOST_TROUBLED, BEHIND_TROUBLE = 100, 30
 """Lines between the two ends that are read for each word of trouble, the first ones, and lines read behind each."""
-_TROUBLE = (b"rror", b"xception", b"Traceback", b"FATAL", b"EXHAUSTED", b"NaN", b"nan", b"illed", b"WARN", b"arning")
+_TROUBLE = (
+    b"rror", b"xception", b"Traceback", b"FATAL", b"atal", b"EXHAUSTED", b"NaN", b"nan", b"illed", b"WARN", b"Warning",
+    b"warning", b"ailed", b"failure", b"FAILED", b"SIG", b"UNAVAILABLE", b"DEADLINE", b"INTERNAL", b"Unable", b"unable",
+    b"annot", b"ould not", b"ouldn't", b"imed out", b"imeout", b"emory", b"reempt", b"ancel", b"efused",
+)  # fmt: skip
 _PIECE = 2**20
-_MOST_LINE = 2**16
-_SHORT_LINE = 40
-"""Bytes of a line of a log that has short ones."""
-
-
+_MOST_LINE, _SHORT_LINE = 2**16, 40
+"""Bytes of a line that are read, and bytes of a line of a log that has short ones."""
 _CONTROLS = bytes({*range(1, 32), 127} - {7, 8, 9, 10, 12, 13, 27})
 """What no program writes into a log, save for NUL, which file systems and rotated logs leave behind."""
 _PRINTED = bytes({9, 10, 13, *range(32, 127)})

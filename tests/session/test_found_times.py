@@ -138,7 +138,7 @@ for _ in range(30):
     "reads": """
 train_step = jax.jit(lambda x: products(x, 500))
 x = jnp.ones((64, 64))
-for _ in range(60):
+for _ in range(300):
     with took("step"):
         x = train_step(x).block_until_ready()
     with took("transfer"):

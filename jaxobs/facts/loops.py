@@ -88,5 +88,7 @@ class LoopState:
     """Why not, as a sentence for a person."""
     host_wait: HostWait | None = None
     """None where it was not seen to wait, or not looked at often enough."""
+    dispatching: HostLine | None = None
+    """Seconds in which the thread was in JAX while no device computed, of all lines, with the line that has most."""
     lines: tuple[HostLine, ...] = ()
     """Lines with the most seconds, the most first; of the loop that was found and does most."""

@@ -24,6 +24,7 @@ from jaxobs.base import threads
 from jaxobs.base.arrivals import arrived
 from jaxobs.base.guard import guarded
 from jaxobs.base.process import Processor
+from jaxobs.facts.compilations import EAGER
 from jaxobs.facts.loops import HostLine, HostWait
 from jaxobs.loops.loop_outputs import LoopOutputs
 from jaxobs.loops.positions import IN_CALL, IN_INPUT, IN_LIBRARY, IN_LOOP, shared
@@ -278,7 +279,8 @@ class Clock:
         line = self._in_jax.get(spot.line, _Line())
         if (spot.reads and not line.is_waiting) or (spot.in_jax and line.is_reading):
             return "transfer"
-        if spot.reads or spot.in_jax or at == IN_CALL:
+        dispatches = spot.line in self._in_jax and self._loops[0].name == EAGER  # its Python is between operations
+        if spot.reads or spot.in_jax or at == IN_CALL or dispatches:
             return work
         if at is None or (at == IN_LOOP and look.runs):
             return "idle"
@@ -331,17 +333,32 @@ class Clock:
 
     def host_lines(self, loop: str) -> tuple[HostLine, ...]:
         """Returns the lines at which the thread spent most, given the name of the loop that does most."""
-        wall = self._calls._wall
-        if wall is None or loop not in [each.name for each in self._loops[:1]]:
+        total = self._since_first_step(loop)
+        if not total:
             return ()
-        spent = wall.seconds()
-        total = max(sum(spent.values()) - spent["init"], 1e-9)
         lines = sorted((each for each in self.lines.copy().items() if each[0][0]), key=itemgetter(1), reverse=True)
         shown = [each for each in lines if each[1] > LEAST_SHOWN * total][:MOST_SHOWN]
         # The first of each category: in a run of days, the line at which it waits for minutes now is no large part.
         firsts = {category: ((line, category), seconds) for (line, category), seconds in reversed(lines)}
         shown += [each for each in firsts.values() if each[1] > LEAST_SECONDS and each not in shown]
         return tuple(HostLine(line=line, category=of, seconds=time, share=time / total) for (line, of), time in shown)
+
+    def dispatching(self, loop: str) -> HostLine | None:
+        """Returns the seconds of dispatching that counted as steps, at the line with most; None if there were none."""
+        spent = {line: each.dispatched for line, each in self._in_jax.copy().items() if each.dispatched}
+        total = self._since_first_step(loop)
+        if not total or not spent:
+            return None
+        seconds = sum(spent.values())
+        return HostLine(line=max(spent, key=spent.__getitem__), category="step", seconds=seconds, share=seconds / total)
+
+    def _since_first_step(self, loop: str) -> float:
+        """Returns the seconds since the first step of the loop that does most, given its name; 0 if it is another."""
+        wall = self._calls._wall
+        if wall is None or loop not in [each.name for each in self._loops[:1]]:
+            return 0.0
+        spent = wall.seconds()
+        return max(sum(spent.values()) - spent["init"], 1e-9)
 
     def host_wait(self, loop: str) -> HostWait | None:
         """Returns the waits of a loop's host for arrays; None if there were too few looks."""

@@ -291,6 +291,7 @@ def _seen_state(loop: Going, totals: Mapping[str, Total], clock: Clock | None) -
         name=seen.name, found=True, steps=seen.calls if total is None else total.calls,
         steps_counted=total is not None and total.whole, ended=loop.ended, calls=loop.calls,
         host_wait=None if clock is None else clock.host_wait(seen.name),
+        dispatching=None if clock is None else clock.dispatching(seen.name),
         lines=() if clock is None else clock.host_lines(seen.name),
         **rates(loop.seconds, max(1, seen.threads()), loop.wall_seconds),
     )  # fmt: skip

@@ -21,13 +21,14 @@ from typing import Any
 from jaxobs import internals
 from jaxobs.base.arrivals import reference
 from jaxobs.base.guard import guarded
+from jaxobs.facts.compilations import EAGER
 from jaxobs.internals import Miss, post_hook
 from jaxobs.internals.source_files import is_jax, is_own
 from jaxobs.loops import call_places
 from jaxobs.loops.clock import Clock
 from jaxobs.loops.loop_outputs import LoopOutputs
 from jaxobs.loops.pauses import Pauses
-from jaxobs.loops.seen import Mark, Seen
+from jaxobs.loops.seen import PLACE_SECONDS, Mark, Seen
 from jaxobs.reasons import naming
 from jaxobs.state.call_stats import CallStats, label
 from jaxobs.state.routes import open_request
@@ -43,6 +44,8 @@ FIRST_CALLS = 200
 """Paid for when the process begins to look, so that it costs next to nothing from the first call on."""
 FEWEST_CALLS = 20
 """Calls of a function that make a loop."""
+OPERATION_SECONDS = 0.5
+"""Between two looks at where an operation outside of jitted functions is called from, after two in a row."""
 MOST_FUNCTIONS = 200
 CHARGED = 0
 """The number of the charged thread in marks."""
@@ -74,6 +77,8 @@ class SeenCalls:
         self._known: dict[int, Seen] = {}
         self._references: dict[int, weakref.ref[Any]] = {}
         self._left = FIRST_CALLS
+        self._due = 0.0
+        """The moment from which on the next operation is looked at."""
         self._granted = perf_counter()
         self._wall: Wall | None = None
         self._version = -1
@@ -130,6 +135,11 @@ class SeenCalls:
         for each in found:
             each.fold()
         return found
+
+    def charged(self) -> set[str]:
+        """Returns the functions that the charged thread called or compiled."""
+        called = (each.name for each in list(self.functions.values()) if each.recent and each.recent[-1][1] == CHARGED)
+        return {*self._compiled.copy(), *called}
 
     def charge(self, loops: Sequence[Seen], within: Collection[str], median: float, thread: int | None = None) -> None:
         """From now on the calls of these are the turns of loops on the charged thread.
@@ -198,11 +208,13 @@ class SeenCalls:
             if self._left <= 0:
                 self._spend()
             if seen.ignored:
+                if seen.name == EAGER and not self._training:
+                    self._operation(seen, now)
                 return
             if _request() is not None:
                 return  # a call of a server's is no turn
             wall, thread = self._wall, get_ident()
-            if wall is None or (thread != wall.thread and not self._adopted(wall, seen, thread)):
+            if wall is None or (thread != wall.thread and not self._adopted(seen, thread)):
                 marks = seen.marks
                 marks.append((now, thread, 0.0, self.burst))
                 if len(marks) == 1:
@@ -234,7 +246,7 @@ class SeenCalls:
         if seen.first is not None:
             self._early(seen, now, frame)
             seen.due = 0.0
-        elif seen.category == "step":
+        elif seen.category == "step" and seen.name != EAGER:
             self._outputs.take(seen.name, seen.made, output, frame)
 
     def _early(self, seen: Seen, now: float, caller: FrameType) -> None:
@@ -246,6 +258,30 @@ class SeenCalls:
             self._find(seen, first.times)
         elif seen.made >= FEWEST_CALLS:
             seen.first = None
+            self._find(seen, seen.times(FEWEST_CALLS))
+
+    def _operation(self, seen: Seen, now: float) -> None:
+        """Takes in a call outside of jitted functions: a loop if two in a row come from one place, for long."""
+        wall, marks = self._wall, seen.marks
+        if wall is None or get_ident() != wall.thread or _request() is not None:
+            return
+        marks.append((now, CHARGED, wall.elsewhere(), self.burst))
+        if now < seen.due or (seen.place is None and now < self._due):
+            return
+        before = seen.place
+        seen.called(now, post_hook.caller(sys._getframe(2)))
+        seen.due = now + OPERATION_SECONDS
+        if before is None:
+            self._look()
+            seen.due, self._due = 0.0, now + PLACE_SECONDS
+        elif seen.place is not before:
+            seen.place = None
+            del marks[:]
+        elif len(marks) >= FEWEST_CALLS and marks[0][0] + call_places.LONG_SECONDS <= now - (
+            marks[-1][2] - marks[0][2]
+        ):
+            self.functions[EAGER] = seen
+            seen.ignored, seen.first, seen.began = False, None, marks[0][0]
             self._find(seen, seen.times(FEWEST_CALLS))
 
     def _only_evaluates(self, seen: Seen, since: float) -> bool:
@@ -272,17 +308,19 @@ class SeenCalls:
         if self.clock is not None:
             self.clock.found([seen], (times[-1] - times[0]) / (len(times) - 1))
 
-    def _adopted(self, wall: Wall, seen: Seen, thread: int) -> bool:
+    def _adopted(self, seen: Seen, thread: int) -> bool:
         """Returns whether this thread is charged from now on."""
         adopting = self._adopting
-        if adopting is None or thread != adopting[0] or seen.category is None:
-            return False
-        self._adopting = None
-        if not wall.adopt():
+        return adopting is not None and thread == adopting[0] and seen.category is not None and self.adopt()
+
+    def adopt(self) -> bool:
+        """Charges the thread that waits to be charged, with its next call or as the program ends; whether it did."""
+        wall, adopting, self._adopting = self._wall, self._adopting, None
+        if wall is None or adopting is None or not wall.adopt(adopting[0]):
             return False
         self._version = -1
         for each in list(self.functions.values()):
-            each.adopt(thread)
+            each.adopt(adopting[0])
         if self.clock is not None:
             self.clock.found(adopting[1], adopting[2])
         return True
@@ -295,8 +333,8 @@ class SeenCalls:
     def _meet(self, fun: Any, args: Any, kwargs: Any) -> Seen:
         """The function is called for the first time."""
         name = self._name(fun, args, kwargs)
-        if name is None:
-            seen = Seen("", ignored=True)
+        if name is None or name == EAGER:
+            seen = Seen(name or "", ignored=True)
         else:
             known = self.functions.get(name)
             if known is None:
@@ -322,17 +360,17 @@ class SeenCalls:
         return seen
 
     def _name(self, fun: Any, args: Any, kwargs: Any) -> str | None:
-        """The label of the user's function; None if it is not the user's, or was compiled ahead of time."""
+        """The label of the user's function; `EAGER` if it is JAX's; None if it was compiled ahead of time."""
         caller = post_hook.caller(sys._getframe(3))
         stats = caller.f_locals.get("stats") if is_own(caller.f_code.co_filename) else None
         if isinstance(stats, CallStats):
             return self._name_of(stats)
         inner = post_hook.function_of(fun)
         if inner is None or naming.is_primitive(inner):
-            return EAGER_LOOPS.get(getattr(inner, "__name__", ""))
+            return None if inner is None else EAGER_LOOPS.get(getattr(inner, "__name__", ""), EAGER)
         user = internals.called(Miss(fun=inner, args=tuple(args), kwargs=dict(kwargs or {}))).fun
         if internals.is_jax_function(naming.unwrapped(user)):
-            return None
+            return EAGER
         name = naming.function_name(user)
         return None if name is None else label(name)
 

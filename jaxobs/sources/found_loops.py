@@ -77,6 +77,7 @@ class FoundLoopsSource:
         self._look()
         self._store.part(LoopOutputs).forget()
         if self._watching:
+            self._calls.adopt()
             self._calls.stop()
 
     def _look(self) -> None:
@@ -128,7 +129,7 @@ class FoundLoopsSource:
         if busy or not loops or _waits_for_a_queue(main):
             return
         loop = max(loops, key=lambda each: sum(each.seconds))
-        if not self._store.part(ProgramFlops).is_large(loop.seen.name):
+        if not self._store.part(ProgramFlops).is_large(loop.seen.name, self._calls.charged()):
             return
         thread = loop.seen.recent[-1][1]
         if not any_charged or thread == main:

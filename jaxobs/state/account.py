@@ -341,12 +341,12 @@ class Account:
         with self._lock:
             if not self._starting:
                 return False
-            self._charge_this_thread()
+            self._charge(get_ident())
             self._started()
         return True
 
-    def _charge_this_thread(self) -> None:
-        """Charges nothing more to the scopes that were open on the charged thread."""
+    def _charge(self, thread: int) -> None:
+        """Charges another thread, and nothing more to the scopes that were open on the one before."""
         self.rest.nothing_open(here=True)
         now = self._clock()
         # From here
@@ -357,7 +357,7 @@ class Account:
             self._last = now
         self._top = self._root
         self.known_apart = None
-        self.thread = get_ident()
+        self.thread = thread
         self._version += 1
 
     def _drop_ended(self) -> None:

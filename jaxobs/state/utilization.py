@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,10 +97,10 @@ class ProgramFlops:
                 for name, made in calls.items()
             }
 
-    def is_large(self, name: str) -> bool:
-        """Whether no program took more than twice as long to compile: what makes data is small next to a step."""
+    def is_large(self, name: str, others: Collection[str]) -> bool:
+        """Whether none of `others` took more than twice as long to compile: what makes data is small next to a step."""
         with self._lock:
-            most = max((each.seconds for each in self._made.values()), default=0.0)
+            most = max((self._made[each].seconds for each in others if each in self._made), default=0.0)
             return name not in self._made or 2.0 * self._made[name].seconds >= most
 
     def of_call(self, name: str, function: FunctionState | None) -> tuple[float | None, str | None]:

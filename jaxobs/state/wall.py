@@ -71,19 +71,19 @@ class Wall(Account):
         """Takes in the looks since a loop began, what was before being preparations; returns the part that counts."""
         return self.rest.settle_looks(seen, "init" if self._starting else None)
 
-    def adopt(self) -> bool:
-        """Charges this thread, on which a loop was found, unless steps are declared; returns whether it did."""
-        if get_ident() == self.thread:
+    def adopt(self, thread: int) -> bool:
+        """Charges a thread, on which a loop was found, unless steps are declared; returns whether it did."""
+        if thread == self.thread:
             return True
         with self._lock:
             if not self._starting or not self.at_rest:
                 return False
-            self._charge_this_thread()
+            self._charge(thread)
         return True
 
-    def _charge_this_thread(self) -> None:
+    def _charge(self, thread: int) -> None:
         self._phases = []
-        super()._charge_this_thread()
+        super()._charge(thread)
 
     # ------------------------------------------------------------------------------------- what is known
 

@@ -296,6 +296,16 @@ def test_a_large_part_of_the_time_is_a_finding(category: str, kind: str, severit
     )
 
 
+def test_single_operations_are_a_finding_by_what_dispatching_them_takes() -> None:
+    took = HostLine(line="a.py:9", category="step", seconds=8.0, share=0.2)
+    eager = dataclasses.replace(LOOP, name="<eager>", dispatching=took)
+    (finding,) = found(loops=(eager,))
+    assert (finding.finding, finding.where, finding.seconds) == ("unjitted_operations", "a.py:9", 8.0)
+    for less in ({"seconds": 4.9}, {"share": 0.19}):
+        assert found(loops=(dataclasses.replace(eager, dispatching=dataclasses.replace(took, **less)),)) == []
+    assert found(loops=(dataclasses.replace(eager, name="train"),)) == []
+
+
 def test_parts_of_the_time_count_together_and_a_line_is_one_finding() -> None:
     """A save takes a processor, and then waits for a disk: each less than what is ordinary, both more."""
     lines = tuple(dataclasses.replace(each, line="a.py:2") for each in LOOP.lines)

@@ -50,23 +50,17 @@ class Receiver:
 
     def spans(self) -> list[Any]:
         """All spans so far."""
-        return [
-            span
-            for path, request in self.requests if path == "/v1/traces"
-            for resource in request.resource_spans
-            for scope in resource.scope_spans
-            for span in scope.spans
-        ]  # fmt: skip
+        return self._sent("/v1/traces", "resource_spans", "scope_spans", "spans")
 
     def records(self) -> list[Any]:
         """All log records so far."""
-        return [
-            record
-            for path, request in self.requests if path == "/v1/logs"
-            for resource in request.resource_logs
-            for scope in resource.scope_logs
-            for record in scope.log_records
-        ]  # fmt: skip
+        return self._sent("/v1/logs", "resource_logs", "scope_logs", "log_records")
+
+    def _sent(self, path: str, *levels: str) -> list[Any]:
+        found = [request for sent, request in self.requests if sent == path]
+        for level in levels:
+            found = [each for outer in found for each in getattr(outer, level)]
+        return found
 
     def metrics(self) -> dict[str, Any]:
         """The metrics of the latest export, by name."""

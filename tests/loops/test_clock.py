@@ -341,7 +341,7 @@ def test_a_thread_that_is_adopted_was_looked_at_before(program: Program) -> None
         for number in range(2):
             seen.called(time.perf_counter(), sys._getframe(0))
             if number == 1:
-                assert program.wall.adopt() and program.wall.adopt()
+                assert all(program.wall.adopt(threading.get_ident()) for _ in range(2))
                 program.looks.found([seen], 1.0)
             program.calls.threads.add(threading.get_ident())
             ready.set()
@@ -357,7 +357,7 @@ def test_a_thread_that_is_adopted_was_looked_at_before(program: Program) -> None
     assert program.spent() == {"init": 1.0, "input_wait": 3.0}
     program.wall.leave(program.wall.enter("step"))
     assert program.wall.thread == main
-    assert elsewhere(program.wall.adopt) is False
+    assert elsewhere(lambda: program.wall.adopt(threading.get_ident())) is False
 
 
 def test_a_thread_looks_until_it_is_stopped() -> None:

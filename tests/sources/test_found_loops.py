@@ -95,3 +95,23 @@ for n in range(60):
 """
     (loop,) = _standing(loops, tmp_path)["loops"]
     assert loop["name"] == name and 58 <= loop["steps"] <= 60
+
+
+@pytest.mark.parametrize(("size", "dispatches"), [(4, True), (700, False)])
+def test_a_loop_over_single_operations_is_one(size: int, dispatches: bool, tmp_path: Path) -> None:
+    """The devices compute large arrays meanwhile; of small ones, dispatching is all."""
+    loops = f"""
+began, w = time.time(), jnp.ones(({size}, {size}))
+while time.time() - began < 8.0:
+    w = jnp.tanh(w @ w)
+    w = w @ w + 1.0
+    w.block_until_ready()
+"""
+    (loop,) = _standing(loops, tmp_path)["loops"]
+    assert loop["name"] == "<eager>" and (loop["dispatching"]["share"] > 0.2) == dispatches, loop
+
+
+def test_a_short_training_on_a_thread_is_charged(tmp_path: Path) -> None:
+    """As the program ends, at the latest."""
+    trains = f"import threading\nthreading.Thread(target=exec, args=({TRAINS!r}, globals())).start()\n"
+    assert _standing(trains, tmp_path)["wall"]["seconds"]["step"] > 0.0

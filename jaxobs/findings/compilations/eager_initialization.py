@@ -9,6 +9,7 @@ from jaxobs.facts.compilations import Compilation
 from jaxobs.findings.compilations.support.case import MOST_SITES, Case, Telling, duration, plural
 
 NAME = "eager_initialization"
+FOLLOWS = ("unjitted_operations",)
 
 PROGRAMS = 24
 """Different programs: a script that prints a few sums stays below, the smallest network of three layers does

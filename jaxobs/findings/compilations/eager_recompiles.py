@@ -13,6 +13,7 @@ from jaxobs.findings.compilations.support.case import Case, Telling, duration, p
 from jaxobs.findings.compilations.support.programs import Repetitions
 
 NAME = "eager_recompiles"
+FOLLOWS = ("unjitted_operations",)
 
 SAME = 3
 """Compilations of a known program at one line: the body of an eager scan or cond is created again each time."""

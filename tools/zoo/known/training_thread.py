@@ -8,10 +8,6 @@ ENTRY = Entry(
     causes={"build": {"first_call": 1}, "train_step": {"first_call": 1}},
     loop=Loop("train_step", 120),
     verdict="ok",
-    differs=dict.fromkeys(
-        ("time step", "time other"),
-        "The account is that of the main thread, which waits: what a loop on another thread takes is not in `step`.",
-    ),
     first_try=FirstTry(
         "wrong", "`watch`, because 38 s were unknown: imports, on a machine with six programs for each core"
     ),

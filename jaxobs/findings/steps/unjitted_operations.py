@@ -1,0 +1,43 @@
+"""`unjitted_operations`: a loop calls operations outside any jitted function, and dispatching takes its time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxobs.facts.compilations import EAGER
+from jaxobs.findings.cases import Case
+from jaxobs.findings.compilations.support.case import duration
+from jaxobs.findings.parts import percent
+from jaxobs.findings.scene import Scene
+
+NAME = "unjitted_operations"
+NEEDS = Scene
+
+LEAST_SHARE = 0.2
+"""Share of the time since the first turn."""
+LEAST_SECONDS = 5.0
+
+
+def find(scene: Scene) -> Iterator[Case]:
+    """Yields a case for the loop over operations outside of jitted functions, if there is one."""
+    for loop in scene.snapshot.loops:
+        took = loop.dispatching if loop.name == EAGER else None
+        if took is None or took.share < LEAST_SHARE or took.seconds < LEAST_SECONDS:
+            continue
+        lines = [each for each in loop.lines if each.category == "step"]
+        yield Case(
+            function=EAGER,
+            severity="info",
+            summary=(
+                f"A loop calls operations one by one, outside any jitted function. Dispatching them takes "
+                f"{percent(took.share)} of the time since the first turn, above all at {took.line}."
+            ),
+            advice=(
+                "Put the body of the loop into one function under `jax.jit`, with `jax.vmap` and `jax.grad` inside: "
+                "the host then dispatches one program for each turn, and XLA fuses the operations."
+            ),
+            where=took.line,
+            seconds=took.seconds,
+            evidence=[f"{each.line}: {duration(each.seconds)}" for each in lines[:3]],
+            data={"share": took.share},
+        )

@@ -19,6 +19,8 @@ was made; a process that starts; one that ends as it should; the last that is he
 trouble, whether or not a sign knows it."""
 NO_EXIT = "the log of the process ends without an exit"
 """The text of the last that an event log says of a process that did not say that it ends."""
+FORMER = "former"
+"""Field of the data of a sample of a process that was replaced: when its life was over."""
 RAISED, FATAL = "raised", "fatal"
 """Names of lines: the one that ends a traceback, and the message with which a library in C++ ends the process."""
 
@@ -28,6 +30,7 @@ SKEW = 2.0
 """Seconds by which the clocks of two sources may differ."""
 SKEW_OF_FINDINGS = 60.0
 """The same of findings: it takes some steps until there is one, and what follows from a fault may be found first."""
+_NO_LABELS = ("__name__", FORMER)
 _FINDING = "finding:"
 _BADLY = re.compile(r"fail|error|abort|(?:code|status):? [1-9]", re.IGNORECASE)
 """It came to its end, and not as it should."""
@@ -70,10 +73,13 @@ class Observation:
         """The text in one line, without control characters, bounded."""
         said = self.text if self.value is None else f"{self.text or self.name} {self.value:g}"
         if self.kind == METRIC:
-            labels = ",".join(f'{name}="{value}"' for name, value in sorted(self.data.items()) if name != "__name__")
+            labels = ",".join(
+                f'{name}="{value}"' for name, value in sorted(self.data.items()) if name not in _NO_LABELS
+            )
             said = f"{self.name}{{{labels}}} {self.value or 0:g}"
             if len(self.history) > 1 and self.name.endswith("_total"):
                 said += f" more in {self.history[-1][0] - self.history[0][0]:.0f} s"
+            said += ", before the process was replaced" if FORMER in self.data else ""
         return clean(said or self.name)
 
 

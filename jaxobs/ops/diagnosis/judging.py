@@ -15,6 +15,7 @@ from jaxobs.ops.diagnosis.evidence import (
     ALERT,
     EVENT,
     FATAL,
+    FORMER,
     LAST,
     LINE,
     METRIC,
@@ -56,6 +57,7 @@ def judge(evidence: Evidence, known: Mapping[str, Knowledge], near: NearIncident
     standing = {name: case for name, case in cases.items() if case.stands}
     _explain(standing)
     roots = [each for each in standing.values() if each.known.role == CAUSE and not each.explained_by]
+    roots = _of_today(roots)
     named = _without_rivals(roots, standing)
     open_symptoms = [
         each for each in standing.values() if not _reaches(each, named, standing) and each.known.role == SYMPTOM
@@ -236,6 +238,16 @@ def _told_at_once(one: Observation, other: Observation) -> bool:
 def _reaches(case: Case, named: Sequence[Case], standing: Mapping[str, Case]) -> bool:
     """Whether a named cause explains it."""
     return bool(ancestors(case, standing) & {each.id for each in named})
+
+
+def _of_today(roots: Sequence[Case]) -> list[Case]:
+    """Those that are shown by processes that go on; of one that was replaced since, only what may have ended it."""
+    shown = [each for each in roots if not all(FORMER in one.data for one in each.strong)]
+    kept = [each for each in roots if not shown or each in shown or each.impact == IMPACTS.index(ENDED)]
+    for each in roots:
+        if each not in kept:
+            each.because = "the process that showed it has been replaced since"
+    return kept
 
 
 def _without_rivals(roots: Sequence[Case], standing: Mapping[str, Case]) -> list[Case]:

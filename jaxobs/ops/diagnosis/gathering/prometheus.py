@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import itertools
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +12,7 @@ from typing import Any
 
 from jaxobs.ops.diagnosis.counters import since
 from jaxobs.ops.diagnosis.evidence import ALERT, MOST_TEXT, Observation, Source
-from jaxobs.ops.diagnosis.gathering import metrics
+from jaxobs.ops.diagnosis.gathering import lives, metrics
 from jaxobs.ops.diagnosis.gathering.answers import Answers, Asked, TooLateError, shown
 from jaxobs.ops.diagnosis.gathering.http import NoAnswerError
 from jaxobs.ops.diagnosis.gathering.prometheus_api import MOST_SERIES, Window, ask, dicts, labels_of, points_of
@@ -67,7 +66,7 @@ def read(
         for observations, note in pool.map(history, sorted(set(names))):
             found += observations
             notes |= dict.fromkeys([note] if note else [])
-    return found, Source(kind="prometheus", name=source, notes=tuple(notes))
+    return [*lives.apart(found)], Source(kind="prometheus", name=source, notes=tuple(notes))
 
 
 def _fits(labels: Mapping[str, str], scope: Mapping[str, str]) -> bool:
@@ -114,12 +113,8 @@ def _series(data: Mapping[str, Any], name: str, source: str, start: float) -> li
         if not points:
             continue
         onset, value = points[-1]
-        if name.endswith(("_total", "_count", "_sum")):
-            began = [(points[0][0], 0.0)] if points[0][0] > start else []
-            grown = [(at, after - before if after >= before else after)
-                     for (_, before), (at, after) in itertools.pairwise([*began, *points])]  # fmt: skip
-            value = sum(rise for _, rise in grown)
-            onset = next((at for at, rise in grown if rise > 0), onset)
+        if lives.is_counter(name):
+            value, onset = lives.growth([*([(points[0][0], 0.0)] if points[0][0] > start else []), *points])
         elif name.endswith("_start_timestamp_seconds") and value > 0:
             onset = value
         sample = metrics.of_sample(name, labels, value, source, place, onset)

@@ -75,7 +75,8 @@ def _report(
     unseen: bool,
 ) -> Report:  # fmt: skip
     subject, now = incident.whose(), window.end
-    found = diagnose(seen.evidence)
+    named = incident.names()
+    found = diagnose(seen.evidence.without(one for one in seen.evidence.of_kind(ALERT) if one.name in named))
     book = _Evidence()
     causes = _causes(found, incident.names(), book)
     explaining = [each for each in causes if each.explains_alert is not False]

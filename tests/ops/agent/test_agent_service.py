@@ -397,8 +397,9 @@ def test_alerts_that_nobody_knows_get_a_general_triage(tmp_path: pathlib.Path, s
         ("JaxDeviceTemperatureHigh", FAULTY, False, "inconclusive", ["nonfinite_values"]),
         ("JaxStraggler", ALIVE, False, "no_fault", []),
         ("JaxTargetDown", ALIVE, True, "inconclusive", []),
+        ("JaxFunctionErrors", ALIVE, True, "inconclusive", []),
     ],
-    ids=["a fault that cannot explain the alert", "a forged alert", "a confirmed alert without a cause"],
+    ids=["a fault that cannot explain the alert", "a forged alert", "without a cause", "the alert as its own evidence"],
 )
 def test_what_does_not_explain_an_alert_is_not_its_cause(
     tmp_path: pathlib.Path, stub: Stub, name: str, series: dict[str, Any], confirmed: bool, verdict: str,

@@ -12,6 +12,7 @@ import errno
 import functools
 import logging
 import os
+import time
 from collections import Counter
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
@@ -26,15 +27,26 @@ logger = logging.getLogger("jaxobs")
 # Reentrant: a signal handler of the program may call into jaxobs while this thread is in here.
 _lock = threads.RLock()
 _errors: Counter[str] = Counter()
+_latest: dict[str, tuple[float, str]] = {}
+_MOST_TEXT = 300
 _LACKS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _raise_errors = bool(os.environ.get("JAXOBS_RAISE_INTERNAL_ERRORS"))
 
 
-def internal_error(where: str, error: BaseException) -> None:
-    """Counts a failure of ours at `where`; logs the first one of each place with its traceback."""
+def internal_error(where: str, error: BaseException, path: str | None = None) -> None:
+    """Counts a failure of ours at `where`; logs the first one of each place with its traceback.
+
+    Args:
+      path: the file, for errors of the system that do not name it.
+    """
+    if isinstance(error, OSError) and error.errno is not None and error.filename is None:
+        error.filename = path
     with _lock:
         _errors[where] += 1
         first = _errors[where] == 1
+        with contextlib.suppress(Exception):
+            since, _ = _latest.get(where, (time.time(), ""))
+            _latest[where] = since, f"{type(error).__name__}: {error}"[:_MOST_TEXT]
     if first:
         _log(where, error)
 
@@ -58,11 +70,18 @@ def internal_errors() -> dict[str, int]:
         return dict(_errors)
 
 
+def latest_errors() -> dict[str, tuple[float, str]]:
+    """Returns the time of the first failure of jaxobs itself, and the latest one in words, by place."""
+    with _lock:
+        return dict(_latest)
+
+
 def reset() -> None:
     """Forgets the counted errors, with a fresh lock: for tests and for a forked child."""
     global _lock
     _lock = threads.RLock()
     _errors.clear()
+    _latest.clear()
 
 
 def raise_internal_errors(on: bool) -> None:

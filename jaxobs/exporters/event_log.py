@@ -86,7 +86,7 @@ class EventLog:
             self._store.drop("event_log_max_bytes", written.beyond)
         if written.error is not None:
             self._store.drop("event_log_write", written.lost)
-            internal_error("event_log", written.error)
+            internal_error("event_log", written.error, self._path)
         elif written.lost:
             self.full(written.lost)
 

@@ -103,7 +103,7 @@ class MetricsFile:
             self._disk.do(lambda: self._put(text, index))
         except OSError as error:
             self._store.drop("metrics_file_write")
-            internal_error("metrics_file", error)
+            internal_error("metrics_file", error, self._path or self._given)
 
     def _put(self, text: bytes, process_index: int) -> None:
         path = self._path or self._settle(self._given.replace(PROCESS_INDEX, str(process_index)))

@@ -86,6 +86,16 @@ class ProcessState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InternalError:
+    """A failure of jaxobs itself."""
+
+    since: float
+    """Time of the first one at its place."""
+    text: str
+    """Type and message; of the system's errors with number and path."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ObserverState:
     """jaxobs about itself."""
 
@@ -93,6 +103,8 @@ class ObserverState:
     capabilities: Mapping[str, bool] = field(default_factory=dict)
     """Capabilities that this JAX allows jaxobs; False if a release moved what one needs."""
     internal_errors: Mapping[str, int] = field(default_factory=dict)
+    latest_errors: Mapping[str, InternalError] = field(default_factory=dict)
+    """The latest internal error, by place."""
     dropped: Mapping[str, int] = field(default_factory=dict)
     """Items that a bound dropped, by reason."""
     collect_seconds: float | None = None

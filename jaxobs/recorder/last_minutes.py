@@ -116,6 +116,7 @@ def _lines(ending: Ending, snapshot: Snapshot, events: Sequence[Event]) -> Itera
     ]
     lost = [f"dropped: {reason} ({count:,})" for reason, count in observer.dropped.items() if count]
     failed = [f"failed: {where} ({count:,})" for where, count in observer.internal_errors.items()]
+    failed += [f"  {where}: {each.text}" for where, each in observer.latest_errors.items()]
     yield from section("JAXOBS ITSELF", [*blind, *lost, *failed, *observer.notes])
 
 

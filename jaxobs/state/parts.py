@@ -16,7 +16,7 @@ from jaxobs.facts.cache import CacheLookup, CacheState
 from jaxobs.facts.compilations import OTHER, Compilation
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.memory import ArrayGroup, DeviceMemory, DeviceState
-from jaxobs.facts.process import ObserverState, ProcessState
+from jaxobs.facts.process import InternalError, ObserverState, ProcessState
 from jaxobs.facts.profile_samples import LoopBaseline, ProfileSample, ProfileState, median_parts
 
 MOST_NOTES = 20
@@ -80,6 +80,9 @@ class ProcessFacts:
             installed=installed,
             capabilities=dict(self.capabilities),
             internal_errors=guard.internal_errors(),
+            latest_errors={
+                each: InternalError(since=at, text=text) for each, (at, text) in guard.latest_errors().items()
+            },
             dropped=dict(self._dropped),
             collect_seconds=collect_seconds,
             notes=self.notes,

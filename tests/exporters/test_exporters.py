@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from helpers import endpoints
 from helpers.counting import calls
 from helpers.made_by_hand import compilation, full_store
 from prometheus_client.parser import text_string_to_metric_families
@@ -36,6 +37,7 @@ from jaxobs.facts.cache import CacheLookup
 from jaxobs.facts.compilations import Change
 from jaxobs.facts.memory import DeviceMemory
 from jaxobs.facts.process import Exit, Manifest
+from jaxobs.ops.diagnosis import Inputs, diagnose, gather
 from jaxobs.state.store import Store
 
 pytestmark = pytest.mark.usefixtures("fresh")
@@ -220,7 +222,7 @@ def test_a_folder_that_goes_away_costs_events_and_nothing_else(
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 def test_a_full_disk_costs_events_and_nothing_else() -> None:
-    """Every write fails, every event is counted, and the program never hears of it."""
+    """Every write fails, every event is counted, and the program never hears of it: whoever asks for its state does."""
     store = Store()
     log = _log(store, "/dev/full")
     for _ in range(5):
@@ -228,6 +230,9 @@ def test_a_full_disk_costs_events_and_nothing_else() -> None:
     log.close()
     assert store.snapshot().observer.dropped == {"event_log_write": 5}
     assert guard.internal_errors().keys() == {"event_log"}
+    with endpoints.serving(store) as handle:
+        [cause] = diagnose(gather(Inputs(targets=(handle.url,)))).causes
+    assert cause.id == "disk_full" and "[Errno 28]" in cause.evidence[0].text and "/dev/full" in cause.evidence[0].text
 
 
 @pytest.fixture

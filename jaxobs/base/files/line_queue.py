@@ -142,7 +142,7 @@ class LineQueue:
             except Exception as error:
                 self._accounts.full(len(self._hand))
                 self._hand.clear()
-                internal_error("event_log", error)
+                internal_error("event_log", error, self._file.path)
             finally:
                 self._release()
             if self._queue.empty() and (self._closing or not forever):

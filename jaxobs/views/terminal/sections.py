@@ -157,9 +157,9 @@ def notes(snapshot: Snapshot, surface: Surface, most: int | None) -> list[Line]:
     told: list[tuple[str, str]] = []
     if not observer.installed:
         told.append(("jaxobs is not installed in this process: it sees only instrumented functions.", "warn"))
-    failed = ", ".join(f"{where} ({count})" for where, count in observer.internal_errors.items())
-    if failed:
-        told.append((f"jaxobs itself failed in: {failed}. The program is unaffected.", "bad"))
+    for where, count in observer.internal_errors.items():
+        said = f": {observer.latest_errors[where].text}" if where in observer.latest_errors else ""
+        told.append((f"jaxobs itself failed in {where} ({count}){said}. The program is unaffected.", "bad"))
     blind = ", ".join(name for name, works in observer.capabilities.items() if not works)
     if blind:
         told.append((f"Not available with this version of JAX: {blind}.", "warn"))

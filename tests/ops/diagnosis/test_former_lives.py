@@ -29,7 +29,7 @@ def job(second: str, *, nonfinite_after: bool = False) -> list[Process]:
 
 @pytest.mark.parametrize("second", ["a:1", "b:1"])
 def test_a_process_of_before_is_no_cause_of_today(second: str, tmp_path: Path) -> None:
-    """It is one where nothing of today is known, and where the process of today goes on with it."""
+    """A former fault is the cause where nothing of today is known, or where it goes on today."""
 
     def causes(processes: list[Process]) -> list[str]:
         with prometheus(Path(tempfile.mkdtemp(dir=tmp_path)), [(processes, 60)]) as url:

@@ -9,7 +9,7 @@ from jaxobs.base.errors import JaxobsError
 from jaxobs.facts.events import Event
 from jaxobs.facts.process import Manifest
 from jaxobs.ops.diagnosis.counters import STARTED
-from jaxobs.ops.diagnosis.evidence import LAST, METRIC, Observation, Source
+from jaxobs.ops.diagnosis.evidence import EVENT, LAST, METRIC, Observation, Source
 from jaxobs.ops.diagnosis.gathering import event_logs, metrics
 from jaxobs.ops.diagnosis.gathering.answers import Answers, shown
 from jaxobs.ops.diagnosis.gathering.http import NoAnswerError
@@ -32,6 +32,13 @@ def read(url: str, timeout: float, answers: Answers) -> tuple[list[Observation],
     numbered = [(each.sequence, each) for each in sorted(collected, key=lambda each: each.sequence)]
     told = event_logs.of_process(numbered, name, snapshot.process.process_index)
     found = [each for each in told if each.kind != LAST]  # It runs.
+    found += [
+        Observation(
+            kind=EVENT, source=name, name=f"internal:{where}", time=error.since, text=error.text,
+            process=f"process {snapshot.process.process_index}",
+        )
+        for where, error in snapshot.observer.latest_errors.items()
+    ]  # fmt: skip
     notes = []
     try:
         text = answers.of_server(f"{base}/metrics", timeout).decode("utf-8", "replace")

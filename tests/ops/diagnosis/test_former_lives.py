@@ -10,6 +10,7 @@ import pytest
 from helpers.backfilled import prometheus
 
 from jaxobs.ops.diagnosis import Inputs, diagnose, gather
+from jaxobs.ops.diagnosis.gathering.lives import growth
 from tools.alert_suites.scenes import Process, trains
 
 LEAKS = {'jax_findings{finding="array_leak", function="step"}': 1.0}
@@ -38,3 +39,20 @@ def test_a_process_of_before_is_no_cause_of_today(second: str, tmp_path: Path) -
     assert causes(job(second)) == ["memory_leak"]
     assert causes(job(second)[:2]) == ["nonfinite_values"]
     assert causes(job(second, nonfinite_after=True)) == ["nonfinite_values", "memory_leak"]
+
+
+@pytest.mark.parametrize(
+    ("rises", "minute"),
+    [
+        ([4] + [0] * 39 + [10] * 20, 41),
+        ([4] + [0] * 29 + [8] * 5 + [0] * 25, 31),
+        ([0] * 30 + [1] + [0] * 20, 31),
+        ([10] * 3 + [0] * 57, 1),
+        ([5] * 60, 1),
+        ([0] * 60, 60),
+    ],
+    ids=["a warm-up before it", "it is over", "once", "at the start only", "all the time", "never"],
+)
+def test_what_a_counter_counts_began_where_its_rate_changed(rises: list[int], minute: int) -> None:
+    points = [(60.0 * number, float(sum(rises[:number]))) for number in range(len(rises) + 1)]
+    assert growth(points) == (sum(rises), 60.0 * minute)

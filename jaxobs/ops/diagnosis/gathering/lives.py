@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import dropwhile, pairwise
+from math import log
 
 from jaxobs.ops.diagnosis.counters import STARTED
 from jaxobs.ops.diagnosis.evidence import FORMER, Observation
 
 MOST_SILENT = 300.0
 """Seconds after its last sample from which on Prometheus itself takes a series for ended."""
+LEAST_GAIN = 5.0
+"""Gain in log-likelihood from which on a change of rate is one: chance reaches it in two of a hundred steady series."""
 _JOB = ("job", "namespace", "cluster")
 
 Points = Sequence[tuple[float, float]]
@@ -62,9 +65,37 @@ def is_counter(name: str) -> bool:
 
 
 def growth(points: Points) -> tuple[float, float]:
-    """Returns by how much a counter grew, resets included, and when it first did: at its last point if it did not."""
-    grown = [(at, after - before if after >= before else after) for (_, before), (at, after) in pairwise(points)]
-    return sum(rise for _, rise in grown), next((at for at, rise in grown if rise > 0), points[-1][0])
+    """Returns by how much a counter grew, resets included, and when what it counts began: see `_began`."""
+    rises = [after - before if after >= before else after for (_, before), (_, after) in pairwise(points)]
+    return sum(rises), _began([at for at, _ in points], rises)
+
+
+def _began(times: Sequence[float], rises: Sequence[float]) -> float:
+    """Returns when events began: where their rate changed most, by the likelihood of a Poisson process with one change.
+
+    What happens a few times at a start, and again and again later, began later. If nothing changes, or too little is
+    known, that is the first rise; the last moment if there is none.
+    """
+    first = next((number for number, rise in enumerate(rises) if rise > 0), None)
+    if first is None:
+        return times[-1]
+    end = len(rises)
+    while end > 1:
+        total, span = sum(rises[:end]), times[end] - times[0]
+        gains, seen = [0.0], 0.0
+        for number in range(1, end):
+            seen += rises[number - 1]
+            parts = (seen, times[number] - times[0]), (total - seen, times[end] - times[number])
+            gains.append(
+                sum(count * log(count * span / (total * passed)) for count, passed in parts if count > 0 and passed > 0)
+            )
+        split = max(range(end), key=gains.__getitem__)
+        if gains[split] < LEAST_GAIN:
+            break
+        if (total - sum(rises[:split])) / (times[end] - times[split]) > sum(rises[:split]) / (times[split] - times[0]):
+            return times[max(split, first) + 1]
+        end = split  # they became fewer: it began before
+    return times[first + 1]
 
 
 def _former(one: Observation, over: float) -> Observation:

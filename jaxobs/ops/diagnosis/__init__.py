@@ -5,7 +5,7 @@
     diagnosis.verdict, diagnosis.causes, diagnosis.missing
 
 `gather` reads, within bounds of size and time, and never fails for what it reads. `diagnose` is pure: equal evidence
-gives an equal diagnosis, byte for byte. Each fault is a file in `known/`.
+gives an equal diagnosis, byte for byte. Each fault is a table in `known/`.
 """
 
 from __future__ import annotations

@@ -5,15 +5,6 @@ from __future__ import annotations
 DAMAGED = r"BadZipFile|UnpicklingError|pickle data was truncated|invalid load key|Ran out of input"
 """What a file of any purpose raises."""
 
-_CHECKPOINT = "ckpt|checkpoint|restor|resum|params|weights|model|state|optimizer"
-OF_A_CHECKPOINT = f"(?i:{_CHECKPOINT})"
-"""In the code that reads it."""
-OF_DATA = (
-    rf"(?is:\A(?!.*(?:{_CHECKPOINT})).*"
-    r"(?<![a-z])(?:data(?:set)?s?|shards?|batch(?:es)?|loader|records?|samples?|examples?|images?|labels?)(?![a-z]))"
-)
-"""The same of the input."""
-
 STORE = "Error (?:opening|reading) ..?(?:zarr|zarr3|ocdbt|neuroglancer).{0,400}"
 """What TensorStore raises, which keeps checkpoints and caches of the input."""
 READS_INPUT = (

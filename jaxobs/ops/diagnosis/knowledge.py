@@ -6,6 +6,7 @@ import functools
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypedDict
 
 from jaxobs.ops.diagnosis import tracebacks
 from jaxobs.ops.diagnosis.evidence import ALERT, EVENT, FATAL, LAST, LINE, METRIC, RAISED, Evidence, Observation
@@ -19,9 +20,6 @@ CAUSE, SYMPTOM = "cause", "symptom"
 
 ANY_END = "*"
 """In `follows`: whatever ends another process."""
-
-NOT_YET_KILLED = r"(?:[Bb]efore|[Uu]ntil|[Pp]rior to|[Ii]f|may|might|could|would)\b.{0,30}(?:SIGKILL|[Ss]ignal:? 9)"
-"""A signal that is only spoken of: what is to happen before it, or unless."""
 
 _QUOTING = re.compile(
     r"\b(?:prompts?|completion|content|question|answer|generated(?:_text)?|(?:user|human|assistant|chat|system)"
@@ -270,6 +268,14 @@ class Down:
 
 
 AnySign = Line | Event | Metric | Alert | AnyAlert | Raised | Fatal | Silence | Down
+
+
+class Functions(TypedDict, total=False):
+    """Functions of one fault, by the fields of `Knowledge` that they are for."""
+
+    narrow: Callable[[Evidence, Sequence[Observation]], Sequence[Observation]]
+    ordinary: Callable[[Evidence, Observation], bool]
+    since: Callable[[Evidence, Observation], float | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,19 +1,57 @@
-"""A function compiles again and again."""
+"""Functions for the faults of compilations, and of what waits for them."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from jaxobs.ops.diagnosis import counters
 from jaxobs.ops.diagnosis.evidence import LINE, METRIC, PROGRESS, Evidence, Observation
-from jaxobs.ops.diagnosis.knowledge import FINDINGS, SLOW, Alert, Event, Knowledge, Line, Metric, Raised
+from jaxobs.ops.diagnosis.knowledge import FINDINGS, Functions
 
-LEAST, LEAST_EXPLAINED = 6, 12
+_CHECK = re.compile(
+    r"(?:^|\] ?)Check failed: "
+    r"(?!.*(?:[Ss]tatus|\bok\(\)|\bret\b|pthread|[Cc][Uu][Dd][Aa]|hip|[Mm]emory|alloc))"
+)
+"""What the source takes for granted, and not what a call of the system or of the driver answered."""
+_MOST_OF_A_STACK = 100
+
+
+def _of_a_check(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
+    """A stack shows a bug of the compiler only below a check that failed: one that is stopped prints its stack, too."""
+    checks = [each for each in evidence.of_kind(LINE) if _CHECK.search(each.text)]
+    return [
+        sign
+        for sign in signs
+        if not sign.text.lstrip().startswith("@ ")
+        or any(
+            each.source == sign.source
+            and each.process == sign.process
+            and 0 < sign.place - each.place <= _MOST_OF_A_STACK
+            for each in checks
+        )
+    ]
+
+
+_OLDEST = "jax_compilation_oldest_start_timestamp_seconds"
+_STUCK_SECONDS = 3600.0
+"""As in JaxCompilationStuck."""
+
+
+def _is_short_compilation(_: Evidence, sign: Observation) -> bool:
+    """Whether a compilation had been in progress for an ordinary time when the sample was taken."""
+    if sign.name != _OLDEST:
+        return False
+    return not sign.history or sign.history[-1][0] - (sign.value or 0.0) < _STUCK_SECONDS
+
+
+_COMPILE_SECONDS = "jax_function_compile_seconds_sum"
+_COMPILED = "jax_compilations_total"
+_LEAST, _LEAST_EXPLAINED = 6, 12
 """Compilations of one function after the first step: evaluation and a smaller last batch need a few."""
 _COMPILING = re.compile(r"Compiling (?:jit\()?([\w.<>-]+)\)? (?:with global shapes|for \d|with args)")
-_MISSING = re.compile(r"TRACING CACHE MISS at .{1,300}\(([\w.<>-]+)\)")
+_TRACED_AGAIN = re.compile(r"TRACING CACHE MISS at .{1,300}\(([\w.<>-]+)\)")
 """JAX explains misses of its tracing cache, of which a few compile nothing: an eager `jax.checkpoint`, say."""
 
 
@@ -24,7 +62,7 @@ def _again(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation
         key = (each.source, each.process)
         first[key] = min(each.place, first.get(key, each.place))
     dropped = [each for each in signs if each.name == _COMPILED and not _is_costly(evidence, each)]
-    for pattern, least in ((_COMPILING, LEAST), (_MISSING, LEAST_EXPLAINED)):
+    for pattern, least in ((_COMPILING, _LEAST), (_TRACED_AGAIN, _LEAST_EXPLAINED)):
         counted: defaultdict[tuple[str, str, str], list[Observation]] = defaultdict(list)
         for each in signs:
             found = pattern.search(each.text) if each.kind == LINE else None
@@ -62,7 +100,7 @@ _NAMED = "(?!<eager>|<other>).+"
 def _seconds_again(evidence: Evidence, sign: Observation, functions: str = _NAMED) -> float | None:
     """What functions took to compile after their first time, on average; None if the source tells it of none."""
     seconds, programs, later = (defaultdict[str, float](float) for _ in range(3))
-    for each in counters.samples(evidence, sign, _SECONDS, function=functions):
+    for each in counters.samples(evidence, sign, _COMPILE_SECONDS, function=functions):
         seconds[each.data["function"]] += each.value or 0.0
     for each in counters.samples(evidence, sign, _COMPILED, function=functions):
         programs[each.data["function"]] += each.value or 0.0
@@ -71,9 +109,6 @@ def _seconds_again(evidence: Evidence, sign: Observation, functions: str = _NAME
     return sum(shares) if seconds else None
 
 
-_SECONDS = "jax_function_compile_seconds_sum"
-_COMPILED = "jax_compilations_total"
-_AGAIN = (("cause", "(?!first_call|unknown).*"), ("function", "(?!<eager>|<other>).*"))
 _CAPABILITY = "jaxobs_capability"
 """Each process that judges itself has it, so that where it is, `jax_findings` would be, too."""
 _PATTERNS = (
@@ -106,28 +141,38 @@ def _is_judged_well(evidence: Evidence, sign: Observation) -> bool:
     return any(each.name == _CAPABILITY for each in own) and not any(re.fullmatch(_PATTERNS, each) for each in kinds)
 
 
-KNOWN = Knowledge(
-    title="A function recompiles again and again",
-    impact=SLOW,
-    signs=(
-        Event(f"finding:{_PATTERNS}"),
-        Metric(_COMPILED, over=20, labels=_AGAIN),
-        Metric(_COMPILED, over=20, labels=_AGAIN, weak=True),
-        Alert("JaxRecompilationStorm", weak=False),
-        Alert("JaxUnboundedShapes", weak=False),
-        Line(_COMPILING.pattern, info=True, passes=False),
-        Line(_MISSING.pattern, info=True, passes=False),
-        Raised(
-            about=r"compilation occurred but was forbidden|Function '[\w.<>]+' is traced > \d+ times!|"
-            r"re-tracing function .{1,300} but 'no_tracing' is set",
-        ),
-        Line(r"[Rr]ecompilation after warm[ -]?up is detected|Unexpected recompilation", passes=False),
-    ),
-    narrow=_again,
-    needs=("event-log", "metrics-file", "target", "prometheus", "log"),
-    shown_by=("event-log",),
-    fix="`jaxobs explain` names the argument and the line.",
-    runbook="JaxRecompilationStorm",
-    beside=(counters.STARTED, _CAPABILITY, counters.TIME, _SECONDS),
-    ordinary=_is_usual,
-)
+_REQUESTS = "jax_requests_total"
+_LEAST_REQUESTS = 100
+_SHARE_OF_REQUESTS = 0.01
+"""Of the requests of a process that is no longer young. As in JaxColdRequestsHigh."""
+_SHARE_SINCE_THE_START = 0.2
+"""The same where it is not known when the process started: each warms up."""
+
+
+def _are_few_requests(evidence: Evidence, sign: Observation) -> bool:
+    """Whether so few requests waited for a compilation that a process which warms up has as many."""
+    if sign.name != _REQUESTS:
+        return False
+    route = sign.data.get("route", "")
+    own = [each for each in counters.samples(evidence, sign, _REQUESTS) if each.data.get("route", "") == route]
+    requests = sum(each.value or 0.0 for each in own)
+    cold = sum(each.value or 0.0 for each in own if each.data.get("cold") == "true")
+    dated = any(True for _ in counters.samples(evidence, sign, counters.STARTED)) and sign.time is not None
+    return (
+        requests < _LEAST_REQUESTS
+        or counters.is_young(evidence, sign)
+        or cold < (_SHARE_OF_REQUESTS if dated else _SHARE_SINCE_THE_START) * requests
+    )  # fmt: skip
+
+
+FUNCTIONS: Mapping[str, Functions] = {
+    "compile_failed": {"narrow": _of_a_check},
+    "compile_stuck": {"ordinary": _is_short_compilation},
+    "recompilation": {"narrow": _again, "ordinary": _is_usual},
+    "cold_requests": {"ordinary": _are_few_requests},
+}
+PARTS: Mapping[str, str] = {
+    "findings": _PATTERNS,
+    "compiling": _COMPILING.pattern,
+    "traced_again": _TRACED_AGAIN.pattern,
+}

@@ -1,0 +1,100 @@
+"""Functions for faults by which memory is short."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+
+from jaxobs.ops.diagnosis import counters
+from jaxobs.ops.diagnosis.evidence import ALERT, LINE, METRIC, Evidence, Observation
+from jaxobs.ops.diagnosis.full_devices import ROW, full_before, is_row
+from jaxobs.ops.diagnosis.knowledge import Functions
+
+_WANTED = re.compile(
+    r"(?:(?:failed|trying|Attempting|[Uu]nable) to allocate|[Oo]ut of memory allocating|Requires) "
+    r"(?P<number>[\d.]+) ?(?P<unit>[KMGTPE]?)"
+)
+_TOTAL = re.compile(r"Free memory/Total memory: \d+/(\d+)")
+_UNITS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
+_LARGEST_DEVICE = 2**40
+"""Bytes: no device of today has so much."""
+
+
+def _too_large(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
+    return [each for each in signs if "absurd_request" in each.name or _is_absurd(each)]
+
+
+def _is_absurd(one: Observation) -> bool:
+    text = f"{one.text}\n{one.data.get('next', '')}"
+    wanted, total = _WANTED.search(text), _TOTAL.search(text)
+    if wanted is None:
+        return False
+    size = float(wanted["number"].rstrip(".")) * 1024.0 ** _UNITS[wanted["unit"]]
+    return bool(size > (float(total.group(1)) if total else _LARGEST_DEVICE))
+
+
+_SHORT = re.compile(
+    r"[Oo]ut of memory|OUT_OF_MEMORY|RESOURCE_EXHAUSTED|ALLOC_FAILED|resource allocation failed|"
+    r"CU\w+_STATUS_(?:NOT_INITIALIZED|INTERNAL_ERROR)|[Ff]ailed to (?:create|initialize)|[Cc]ould not create"
+)
+
+
+def _missed(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
+    """A device that is full is a fault only for a program that then lacks memory."""
+    missed = {
+        each.source for each in evidence.of_kind(LINE) if _SHORT.search(each.text) and full_before(evidence, each)
+    }
+    return [each for each in signs if not is_row(each) or each.source in missed]
+
+
+def _of_a_device(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
+    """On the CPU, a counter does not tell the memory of the device from that of the host."""
+    return [
+        each for each in signs if each.kind not in (ALERT, METRIC) or not each.data.get("device", "").startswith("cpu")
+    ]
+
+
+_TERMINATED = "kube_pod_container_status_last_terminated_reason"
+"""Of kube-state-metrics."""
+
+
+def _is_of_other_containers(evidence: Evidence, sign: Observation) -> bool:
+    """Whether a container ended before the time that is looked at, or is none of a process with JAX."""
+    if sign.name != _TERMINATED:
+        return False
+    pod = (sign.data.get("namespace", ""), sign.data.get("pod", ""))
+    return pod not in counters.pods(evidence, sign.source) or not counters.has_just_become(evidence, sign)
+
+
+_LIVE_BYTES = "jax_live_array_bytes"
+_PARTS = 6
+_LEAST_POINTS = 30
+_LEAST_GROWTH = 0.2
+"""Of a history: the lowest value of each part is above that of the part before, by so much of the first in all."""
+_LEAST_PACE = 0.5
+"""Growth of the second half against the first: what fills up slows down."""
+
+
+def _does_not_pile_up(_: Evidence, sign: Observation) -> bool:
+    """Whether the bytes of live arrays rest, come and go, or have no history."""
+    if sign.name != _LIVE_BYTES:
+        return False
+    values = [value for _, value in sign.history]
+    if len(values) < _LEAST_POINTS:
+        return True
+    size = len(values) / _PARTS
+    lows = [min(values[int(part * size) : int((part + 1) * size)]) for part in range(_PARTS)]
+    early, late = lows[_PARTS // 2] - lows[0], lows[-1] - lows[_PARTS // 2 - 1]
+    rising = all(after > before for before, after in itertools.pairwise(lows))
+    return not rising or late < _LEAST_PACE * early or lows[-1] - lows[0] < _LEAST_GROWTH * lows[0]
+
+
+FUNCTIONS: Mapping[str, Functions] = {
+    "absurd_allocation": {"narrow": _too_large},
+    "accelerator_memory_taken": {"narrow": _missed},
+    "device_out_of_memory": {"narrow": _of_a_device},
+    "host_out_of_memory": {"ordinary": _is_of_other_containers},
+    "memory_leak": {"ordinary": _does_not_pile_up},
+}
+PARTS: Mapping[str, str] = {"row": ROW}

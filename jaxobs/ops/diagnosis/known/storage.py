@@ -1,0 +1,76 @@
+"""Functions for the faults of checkpoints and input."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from jaxobs.ops.diagnosis import counters
+from jaxobs.ops.diagnosis.damaged_files import (
+    DAMAGED,
+    DOES_WITHOUT,
+    OF_SO_MANY_PROCESSES,
+    READS_INPUT,
+    STORE,
+)
+from jaxobs.ops.diagnosis.evidence import RAISED, Evidence, Observation
+from jaxobs.ops.diagnosis.knowledge import Functions
+
+_DELETES = re.compile(r"\b(?:rmtree|unlink|remove|rmdir|_?delete\w*)\(")
+
+_UNFINISHED = re.compile(r"(?i:\b(?:incomplete|unfinished|temporary|tmp|not (?:finalized|committed))\b)")
+"""Of a save that was interrupted: the next run may do without it."""
+
+
+def _missed_checkpoints(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
+    """Without what is missed by nobody, for it is to be deleted, and what the reader of the input misses."""
+    return [
+        each
+        for each in signs
+        if not (
+            ("FileNotFoundError" in each.text and _DELETES.search(each.data.get("code", "")))
+            or re.search(OF_SO_MANY_PROCESSES, each.text)
+            or (re.search(STORE, each.text) and re.search(READS_INPUT, each.data.get("frames", "")))
+            or (each.name != RAISED and _UNFINISHED.search(each.text) and re.search(DOES_WITHOUT, each.text))
+        )
+    ]
+
+
+_LEAST_WAITING = 30.0
+"""Seconds of waiting: a cold file cache or a shuffle buffer that fills is over by then."""
+_LEAST_OF_A_SHORT_RUN = 10.0
+"""Seconds of waiting in a run so short that the process itself counts the finding as information."""
+_SECONDS_OF_DECLARED = 300.0
+"""The same where an input is declared: its first wait, which may be long, is counted, and the finding leaves it out."""
+_SHARE = 0.5
+"""Of the time in steps and waiting for input. As in the finding `input_bound`."""
+_SHARE_OF_ALL = 0.25
+"""Of all the time: what started a minute ago is compiling, and has made a few steps."""
+
+
+def _is_small_wait(evidence: Evidence, sign: Observation) -> bool:
+    """Whether a process waits for its input for a small part of its time, or for a few seconds in all."""
+    if sign.data.get("severity") == "info":
+        return float(sign.data.get("lost", 0)) < _LEAST_OF_A_SHORT_RUN
+    if sign.name != counters.TIME:
+        return False
+    steps = counters.total(evidence, sign, counters.TIME, category="step")
+    waiting = counters.total(evidence, sign, counters.TIME, category="input_wait")
+    if steps == 0 or waiting < _SHARE * (waiting + steps):
+        return True
+    declared = counters.total(evidence, sign, counters.BATCHES) > 0
+    everything = counters.total(evidence, sign, counters.TIME)
+    return waiting <= (_SECONDS_OF_DECLARED if declared else _LEAST_WAITING) or waiting < _SHARE_OF_ALL * everything
+
+
+def _missed_records(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
+    """Without the records that the pipeline does without."""
+    return [each for each in signs if each.name == RAISED or not re.search(DOES_WITHOUT, each.text)]
+
+
+FUNCTIONS: Mapping[str, Functions] = {
+    "checkpoint_damaged": {"narrow": _missed_checkpoints},
+    "input_bound": {"ordinary": _is_small_wait},
+    "input_damaged": {"narrow": _missed_records},
+}
+PARTS: Mapping[str, str] = {"damaged": DAMAGED, "store": STORE, "reads_input": READS_INPUT}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -123,115 +125,26 @@ def line(where: str, category: str) -> HostLine:
     return HostLine(line=where, category=category, seconds=1.0, share=0.1)
 
 
-def program(name: str | None) -> dict[str, Any]:
-    return {"process": replace(snapshot().process, program=name)}
-
-
 COMPILED = {"functions": (FunctionState(name="f", compilations={"first_call": {"miss": 2}}, phase_seconds=PHASES),)}
 SLOW = {"functions": (FunctionState(name="f", phase_seconds={"compile": 40.0}),)}
 TRAINS = {"loops": (LoopState(name="train", steps=900),)}
+FOUND = {"loops": (LoopState(name="f", steps=9, found=True),)}
+FOUND_LINES = {"loops": (LoopState(name="f", steps=900, lines=(line("a.py:1", "step"), line("a.py:2", "input_wait"))),)}
+WAITS = {"inputs": (InputState(name="rows", batches=9, wait_seconds=90.0),)}
+NOTEBOOK, PROMPT = ({"process": replace(snapshot().process, program=each)} for each in ("ipykernel_launcher", None))
 SERVES = {"routes": (RouteState(route="/p", requests={"false": {"ok": 7}}),)}
 OPEN = {"in_progress": (OpenCompilation(function="train.step", phase="compile", started=NOW - 35, thread="t"),)}
-OF_STEPS = "of the time since the first step went into steps"
-UNMARKED = "jaxobs knows no steps and no requests here. Mark them with `jaxobs.step` or `jaxobs.request`."
 
-ACCOUNTS: dict[str, tuple[dict[str, Any], str, str]] = {
-    "a young process": ({"wall": wall(unattributed=9)}, "ok", "Nothing to fix: no compilation has ended yet."),
-    "a log without an account": (
-        COMPILED, "watch", "Nothing found, but the log does not say where the time went: 2 programs compiled in 3.5 s.",
-    ),
-    "a notebook, where nobody types": (
-        {"wall": wall(unattributed=3000, compile=3.5)} | COMPILED | program("ipykernel_launcher"),
-        "ok", "Nothing to fix: 2 programs compiled in 3.5 s.",
-    ),
-    "a prompt after a loop": (
-        {"wall": wall(init=20, step=30, compile=4, idle=600)} | TRAINS | program(None),
-        "ok",
-        "Nothing to fix: 10m34s since the first step, of which idle 10m00s, steps 30 s, tracing and compiling 4 s.",
-    ),
-    "a notebook that compiles": (
-        {"wall": wall(unattributed=60, compile=30, trace=10)} | SLOW | program(None),
-        "watch", "The largest part of the time is tracing and compiling, 40 s (40 %), most of it of `f`.",
-    ),
-    "a script that computes once": (
-        {"wall": wall(unattributed=20, compile=2.5, trace=1)} | COMPILED,
-        "ok", "Nothing to fix: 2 programs compiled in 3.5 s.",
-    ),
-    "a script that does so for long": (
-        {"wall": wall(unattributed=96, compile=4)} | COMPILED,
-        "watch", f"The largest part of the time is unknown, 96 s (96 %): {UNMARKED}",
-    ),
-    "training": (
-        {"wall": wall(init=20, step=97, compile=3)} | TRAINS, "ok", f"Nothing to fix: 97 % {OF_STEPS}.",
-    ),
-    "training for so short that it compiled for most of the time": (
-        {"wall": wall(init=5, step=3, trace=1, compile=5)} | TRAINS,
-        "ok", "Nothing to fix: 9 s since the first step, of which tracing and compiling 6 s, steps 3 s.",
-    ),
-    "training that compiled for long": (
-        {"wall": wall(init=5, step=1, compile=40, idle=9)} | TRAINS | SLOW,
-        "watch", f"2 % {OF_STEPS}. The largest other part is tracing and compiling, 40 s (80 %), most of it of `f`.",
-    ),
-    "training that compiles now": (
-        {"wall": wall(init=5, step=5, compile=35)} | TRAINS | OPEN,
-        "watch",
-        f"12 % {OF_STEPS}. The largest other part is tracing and compiling, 35 s (88 %), most of it of `train.step`.",
-    ),
-    "training that waits for its input": (
-        {"wall": wall(init=5, step=10, input_wait=90)} | TRAINS
-        | {"inputs": (InputState(name="rows", batches=9, wait_seconds=90.0),)},
-        "watch", f"10 % {OF_STEPS}. The largest other part is waiting for input, 90 s (90 %), most of it for `rows`.",
-    ),
-    "training that waits in a loop that was found": (
-        {
-            "wall": wall(init=5, step=10, input_wait=90),
-            "loops": (LoopState(name="f", steps=900, lines=(line("a.py:1", "step"), line("a.py:2", "input_wait"))),),
-        },
-        "watch", f"10 % {OF_STEPS}. The largest other part is waiting for input, 90 s (90 %), above all at a.py:2.",
-    ),
-    "training that hardly takes a step": (
-        {"wall": wall(init=5, step=0.1, checkpoint=99.9)} | TRAINS,
-        "watch", f"0 % {OF_STEPS}. The largest other part is checkpoints, 99.9 s (100 %).",
-    ),
-    "training that is over": (
-        {"wall": wall(init=5, step=15, idle=45)} | TRAINS,
-        "watch", f"25 % {OF_STEPS}. The largest other part is idle, 45 s (75 %).",
-    ),
-    "training of which much is unknown": (
-        {"wall": wall(init=5, step=15, unattributed=45)} | TRAINS,
-        "watch", f"25 % {OF_STEPS}. The largest other part is unknown, 45 s (75 %).",
-    ),
-    "steps of a log that does not say how long they took": (
-        TRAINS, "watch", "Nothing found, but the log does not say where the time went: 900 steps of `train`.",
-    ),
-    "training and evaluation": (
-        {"wall": wall(init=5, step=60, eval=30, compile=10)} | TRAINS,
-        "ok", "Nothing to fix: 90 % of the time since the first step went into steps and evaluation.",
-    ),
-    "evaluation only": (
-        {"wall": wall(init=5, eval=90, compile=10)},
-        "ok", "Nothing to fix: 90 % of the time since the first evaluation went into evaluation.",
-    ),
-    "a server at rest": (
-        {"wall": wall(unattributed=3600, compile=8)} | SERVES, "ok", "Nothing to fix: 7 requests answered.",
-    ),
-    "a server whose loop was found": (
-        {"wall": wall(init=60, step=5, idle=600)} | SERVES | {"loops": (LoopState(name="f", steps=9, found=True),)},
-        "ok", "Nothing to fix: 7 requests answered.",
-    ),
-    "a server that compiles": (
-        {"wall": wall(unattributed=60, compile=40)} | SERVES | SLOW,
-        "watch", "The largest part of the time is tracing and compiling, 40 s (40 %), most of it of `f`.",
-    ),
-}  # fmt: skip
+ACCOUNTS = tomllib.loads((Path(__file__).parent / "accounts.toml").read_text())
 
 
 @pytest.mark.parametrize("name", ACCOUNTS)
 def test_an_account_without_findings(name: str) -> None:
     """`ok` is said only if four fifths of the time are accounted for, or the rest is ordinary and named."""
-    more, word, says = ACCOUNTS[name]
-    result = judged(**more)
-    assert (result.verdict, result.headline, result.findings) == (word, says, ())
+    given = ACCOUNTS[name]
+    more = {key: value for each in given.get("with", ()) for key, value in globals()[each].items()}
+    result = judged(**more, **({"wall": wall(**given["seconds"])} if "seconds" in given else {}))
+    assert (result.verdict, result.headline, result.findings) == (given["verdict"], given["says"], ())
 
 
 def test_the_latest_minutes_count_too() -> None:

@@ -17,38 +17,7 @@ from jaxobs.ops.monitoring import alerting, generate, openslo, site
 from jaxobs.ops.monitoring.objectives import objectives
 from jaxobs.ops.monitoring.site import ObjectiveChoice, Site
 
-OWN = """
-apiVersion: openslo/v1
-kind: SLO
-metadata:
-  name: train-steps
-  displayName: Steps at pace
-  labels: {team: research}
-  annotations: {jaxobs/unit: steps, jaxobs/least: "50"}
-spec:
-  description: Steps take less than a second.
-  service: training
-  budgetingMethod: Occurrences
-  timeWindow:
-    - {duration: 4w, isRolling: true}
-  objectives:
-    - targetPercent: 99.5
-  indicator:
-    metadata: {name: fast-steps}
-    spec:
-      ratioMetric:
-        counter: false
-        good:
-          metricSource:
-            type: Prometheus
-            spec:
-              query: sum by (job) (increase(jax_step_seconds_bucket{@, le="1.0"}[5m]))
-        total:
-          metricSource:
-            type: Prometheus
-            spec:
-              query: sum by (job) (increase(jax_step_seconds_count{@}[5m]))
-"""
+OWN = (Path(__file__).parent / "objective.yaml").read_text(encoding="utf-8")
 
 MISTAKES = {
     ("openslo/v1", "openslo/v2"): "`apiVersion` is 'openslo/v2': input should be 'openslo/v1'.",
@@ -169,7 +138,7 @@ def test_mistakes_across_a_file_and_in_the_site(tmp_path: Path) -> None:
     with pytest.raises(
         SettingError, match=r"document 2 \(train-steps\): `metadata.name` is 'train-steps', which results"
     ):
-        openslo.read(written(tmp_path, f"{OWN}---{OWN}"))
+        openslo.read(written(tmp_path, f"{OWN}---\n{OWN}"))
     with pytest.raises(SettingError, match=r"document 1: `it` is \['a'\]"):
         openslo.read(written(tmp_path, "- a\n"))
     assert openslo.read(written(tmp_path, "---\n")) == ()

@@ -79,9 +79,7 @@ class Story:
             self._teller.end()
 
     def _over(self) -> bool:
-        if self._seconds is None:
-            return self._epoch >= EPOCHS_ONCE
-        return self.seconds >= self._seconds
+        return self._epoch >= EPOCHS_ONCE if self._seconds is None else self.seconds >= self._seconds
 
     def _moment_has_come(self) -> bool:
         if self._seconds is None:

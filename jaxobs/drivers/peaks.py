@@ -41,9 +41,7 @@ PEAKS: Mapping[str, Peak] = {
 def peak_flops(device_kind: str) -> float | None:
     """FLOP/s of one device in bfloat16, in float16 where it has no bfloat16; None if it is not known."""
     found = PEAKS.get(device_kind)
-    if found is None:
-        return None
-    return found.flops.get("bfloat16", found.flops.get("float16"))
+    return None if found is None else found.flops.get("bfloat16", found.flops.get("float16"))
 
 
 def peak_flops_of(device_kind: str, dtype: str | None) -> float | None:

@@ -13,21 +13,9 @@ EAGER = "<eager>"
 OTHER = "<other>"
 
 CAUSES = (
-    "first_call",
-    "shape",
-    "dtype",
-    "weak_type",
-    "structure",
-    "static_argument",
-    "sharding",
-    "placement",
-    "layout",
-    "jit_options",
-    "context",
-    "new_function",
-    "cache_cleared",
-    "unknown",
-)
+    "first_call", "shape", "dtype", "weak_type", "structure", "static_argument", "sharding", "placement", "layout",
+    "jit_options", "context", "new_function", "cache_cleared", "unknown",
+)  # fmt: skip
 """Why something compiled: the values of the label and of the field `cause`."""
 
 PHASES = ("trace", "lower", "compile", "cache_load")

@@ -8,15 +8,8 @@ from dataclasses import dataclass, field
 from jaxobs.facts.histograms import Histogram
 
 FASTPATH_CAUSES = (
-    "new_signature",
-    "effects",
-    "arguments",
-    "outputs",
-    "configuration",
-    "cache_full",
-    "stuck_entry",
-    "unknown",
-)
+    "new_signature", "effects", "arguments", "outputs", "configuration", "cache_full", "stuck_entry", "unknown",
+)  # fmt: skip
 """Why JAX dispatched a call from Python although nothing compiled. All but the first go on call after call."""
 
 DEVICE_SKIPPED = ("collected", "deleted", "late", "overlapped", "unready")

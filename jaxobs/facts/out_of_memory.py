@@ -15,17 +15,9 @@ OOM_STAGES = ("start", "compile", "load", "run", "allocate", "unknown")
 array."""
 
 OOM_CAUSES = (
-    "absurd_request",
-    "program_too_large",
-    "leaked_arrays",
-    "replicated_arrays",
-    "fragmentation",
-    "other_process",
-    "executables",
-    "live_arrays",
-    "host_limit",
-    "unknown",
-)
+    "absurd_request", "program_too_large", "leaked_arrays", "replicated_arrays", "fragmentation", "other_process",
+    "executables", "live_arrays", "host_limit", "unknown",
+)  # fmt: skip
 """Why memory ran out, as far as the report can tell."""
 
 

@@ -8,18 +8,9 @@ from dataclasses import dataclass, field
 from jaxobs.facts.histograms import Histogram
 
 TIME_CATEGORIES = (
-    "init",
-    "trace",
-    "compile",
-    "cache_load",
-    "input_wait",
-    "step",
-    "checkpoint",
-    "eval",
-    "transfer",
-    "idle",
+    "init", "trace", "compile", "cache_load", "input_wait", "step", "checkpoint", "eval", "transfer", "idle",
     "unattributed",
-)
+)  # fmt: skip
 """Categories of a process' seconds: each second is in exactly one. `unattributed` is what is not known: what is in no
 other category as long as the program has made no step. With the first one it becomes `init`."""
 

@@ -49,14 +49,10 @@ def read_request(frame: FrameType | None) -> Request | None:
         key = local.get("cache_key")
         if isinstance(key, str):
             return Request(
-                key=key,
-                module=str(local.get("module_name", "")),
-                callbacks=len(local.get("host_callbacks") or ()),
-                program=local.get("computation"),
-                devices=local.get("devices"),
-                options=local.get("compile_options"),
+                key=key, module=str(local.get("module_name", "")), callbacks=len(local.get("host_callbacks") or ()),
+                program=local.get("computation"), devices=local.get("devices"), options=local.get("compile_options"),
                 backend=local.get("backend"),
-            )
+            )  # fmt: skip
         frame = frame.f_back
     return None
 
@@ -235,11 +231,6 @@ def _custom_hook(request: Request) -> tuple[str, Any]:
 
 
 _READERS: dict[str, Callable[[Request], tuple[str, Any]]] = {
-    "jaxlib": _jaxlib,
-    "backend": _backend,
-    "flags": _flags,
-    "options": _options,
-    "devices": _devices,
-    "compression": _compression,
-    "custom_hook": _custom_hook,
-}
+    "jaxlib": _jaxlib, "backend": _backend, "flags": _flags, "options": _options, "devices": _devices,
+    "compression": _compression, "custom_hook": _custom_hook,
+}  # fmt: skip

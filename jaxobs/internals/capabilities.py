@@ -14,19 +14,9 @@ from jaxobs.internals.tracing import trace_state
 from jaxobs.internals.transfers import sees_transfers
 
 _NAMES = (
-    "listeners",
-    "phase_starts",
-    "miss_frame",
-    "trace_state",
-    "fastpath",
-    "backends",
-    "persistent_cache",
-    "cache_keys",
-    "other_processes",
-    "call_hook",
-    "transfers_to_host",
-    "transfers_to_device",
-)
+    "listeners", "phase_starts", "miss_frame", "trace_state", "fastpath", "backends", "persistent_cache",
+    "cache_keys", "other_processes", "call_hook", "transfers_to_host", "transfers_to_device",
+)  # fmt: skip
 
 
 def probe() -> dict[str, bool]:

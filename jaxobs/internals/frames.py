@@ -20,13 +20,9 @@ from jaxobs.internals.source_files import in_library, is_jax, is_plumbing, passe
 _MOST_FRAMES = 256
 
 _TRANSFORMS = {
-    "_pjit_linearize": "linearize",
-    "_pjit_jvp": "linearize",
-    "_pjit_partial_eval": "linearize",
-    "_pjit_transpose": "transpose",
-    "_pjit_transpose_fancy": "transpose",
-    "_pjit_batcher": "batch",
-}
+    "_pjit_linearize": "linearize", "_pjit_jvp": "linearize", "_pjit_partial_eval": "linearize",
+    "_pjit_transpose": "transpose", "_pjit_transpose_fancy": "transpose", "_pjit_batcher": "batch",
+}  # fmt: skip
 
 # Between the end of a compile and its own miss frame there is never a trace: one of these on the way up means that
 # the miss frame above belongs to the outer function being traced.

@@ -12,16 +12,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 OPTIONS = (
-    "jax_default_matmul_precision",
-    "jax_default_prng_impl",
-    "jax_enable_x64",
-    "jax_memory_fitting_level",
-    "jax_numpy_dtype_promotion",
-    "jax_numpy_rank_promotion",
-    "jax_optimization_level",
-    "jax_threefry_partitionable",
+    "jax_default_matmul_precision", "jax_default_prng_impl", "jax_enable_x64", "jax_memory_fitting_level",
+    "jax_numpy_dtype_promotion", "jax_numpy_rank_promotion", "jax_optimization_level", "jax_threefry_partitionable",
     "jax_use_shardy_partitioner",
-)
+)  # fmt: skip
 """Options that change what a function is lowered or compiled to, and that people set."""
 
 

@@ -327,9 +327,7 @@ def _is_on_host(array: Any) -> bool:
 
 def _is_host_memory(platform: str, memory_kind: str | None) -> bool:
     """Returns whether what lies there is on the host, in a process that has other memory as well."""
-    if platform == "cpu":
-        return default_platform() not in (None, "cpu")
-    return memory_kind in _HOST_MEMORY
+    return default_platform() not in (None, "cpu") if platform == "cpu" else memory_kind in _HOST_MEMORY
 
 
 _WAITS = {

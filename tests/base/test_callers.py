@@ -11,15 +11,9 @@ from jaxobs.base import callers
 
 KNOWN = callers.known_hosts("127.0.0.1", ["train-0.svc", "[2001:DB8::7]"], closed=True)
 GOOD = [
-    "localhost",
-    "LOCALHOST:9464",
-    "127.0.0.1",
-    "127.0.0.1:1",
-    "[::1]",
-    "[::1]:65535",
-    "train-0.svc:80",
+    "localhost", "LOCALHOST:9464", "127.0.0.1", "127.0.0.1:1", "[::1]", "[::1]:65535", "train-0.svc:80",
     "[2001:db8::7]",
-]
+]  # fmt: skip
 FORGED = [
     "", " ", "evil.com", "[::1].evil.com", "127.0.0.1:80@evil.com", "localhost@evil.com", "user:pw@localhost",
     "localhost.evil.com", "evil.com:localhost", "localhost:", "localhost:0", "localhost:65536", "localhost:080",

@@ -38,25 +38,13 @@ def test_an_empty_text_given_as_keyword_turns_a_variable_off() -> None:
 def test_every_setting_can_come_from_its_variable(each: dataclasses.Field[Any]) -> None:
     """`JAXOBS_<NAME>` is read for all of them, as the type that they declare."""
     texts = {
-        "int": "7",
-        "float": "7.5",
-        "float | None": "7.5",
-        "str": "text",
-        "str | None": "text",
-        "bool": "off",
-        "bool | None": "off",
-        "tuple[str, ...]": "a:b, c:d",
-    }
+        "int": "7", "float": "7.5", "float | None": "7.5", "str": "text", "str | None": "text", "bool": "off",
+        "bool | None": "off", "tuple[str, ...]": "a:b, c:d",
+    }  # fmt: skip
     values = {
-        "int": 7,
-        "float": 7.5,
-        "float | None": 7.5,
-        "str": "text",
-        "str | None": "text",
-        "bool": False,
-        "bool | None": False,
-        "tuple[str, ...]": ("a:b", "c:d"),
-    }
+        "int": 7, "float": 7.5, "float | None": 7.5, "str": "text", "str | None": "text", "bool": False,
+        "bool | None": False, "tuple[str, ...]": ("a:b", "c:d"),
+    }  # fmt: skip
     text, value = texts[str(each.type)], values[str(each.type)]
     if each.metadata["choices"]:
         text = value = each.metadata["choices"][-1]

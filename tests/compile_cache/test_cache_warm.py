@@ -389,20 +389,12 @@ def evil(mark: pathlib.Path) -> list[Any]:
         {"dataclass": "subprocess:Popen", "fields": {"args": call, "shell": True}},
         {"dataclass": "program_of_test:touch", "fields": {"path": str(mark)}},
         {"dataclass": "program_of_test:Config", "fields": {"width": 1, "more": 2}},
-        {"dataclass": "program_of_test:Config", "fields": {}},
-        {"import": "payload_of_test:anything"},
-        {"dataclass": "payload_of_test:anything", "fields": {}},
-        {"import": "program_of_test:touch"},
-        {"import": "subprocess:Popen"},
-        {"import": "program_of_test:subprocess.Popen"},
-        {"import": "builtins:exec"},
-        {"import": "jax.numpy:save"},
-        {"import": "program_of_test:Kind.mro"},
-        {"import": ["os", "system"]},
-        {"dtype": "O"},
-        {"dtype": "payload_of_test"},
-        {"tuple": [{"list": [{"import": "os:system"}]}]},
-    ]
+        {"dataclass": "program_of_test:Config", "fields": {}}, {"import": "payload_of_test:anything"},
+        {"dataclass": "payload_of_test:anything", "fields": {}}, {"import": "program_of_test:touch"},
+        {"import": "subprocess:Popen"}, {"import": "program_of_test:subprocess.Popen"}, {"import": "builtins:exec"},
+        {"import": "jax.numpy:save"}, {"import": "program_of_test:Kind.mro"}, {"import": ["os", "system"]},
+        {"dtype": "O"}, {"dtype": "payload_of_test"}, {"tuple": [{"list": [{"import": "os:system"}]}]},
+    ]  # fmt: skip
 
 
 def test_a_tampered_log_imports_and_calls_nothing(folder: pathlib.Path) -> None:
@@ -429,14 +421,10 @@ def test_a_tampered_log_imports_and_calls_nothing(folder: pathlib.Path) -> None:
 
 def test_what_the_program_holds_is_read(folder: pathlib.Path) -> None:
     written = [
-        {"dataclass": "program_of_test:Config", "fields": {"width": 3}},
-        {"import": "program_of_test:Kind.SMALL"},
-        {"import": "program_of_test:Config"},
-        {"import": "program_of_test:activation"},
-        {"import": "jax._src.nn.functions:relu"},
-        {"import": "jax.numpy:float32"},
-        {"dtype": "bfloat16"},
-    ]
+        {"dataclass": "program_of_test:Config", "fields": {"width": 3}}, {"import": "program_of_test:Kind.SMALL"},
+        {"import": "program_of_test:Config"}, {"import": "program_of_test:activation"},
+        {"import": "jax._src.nn.functions:relu"}, {"import": "jax.numpy:float32"}, {"dtype": "bfloat16"},
+    ]  # fmt: skip
     work = planned(folder, *map(with_static, written), modules=["program_of_test"])
     assert [item.why_not for item in work.items] == [None] * len(written)
     program = sys.modules["program_of_test"]

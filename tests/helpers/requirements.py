@@ -16,18 +16,11 @@ import pytest
 from helpers.paths import ROOT
 
 DEBIAN_PACKAGES = {
-    "prometheus": "prometheus",
-    "promtool": "prometheus",
-    "alertmanager": "prometheus-alertmanager",
-    "prometheus-alertmanager": "prometheus-alertmanager",
-    "amtool": "prometheus-alertmanager",
-    "chromium": "chromium",
-    "tmux": "tmux",
-    "victoria-metrics": "victoria-metrics",
-    "openssl": "openssl",
-    "prometheus-pushgateway": "prometheus-pushgateway",
-    "prometheus-node-exporter": "prometheus-node-exporter",
-}
+    "prometheus": "prometheus", "promtool": "prometheus", "alertmanager": "prometheus-alertmanager",
+    "prometheus-alertmanager": "prometheus-alertmanager", "amtool": "prometheus-alertmanager", "chromium": "chromium",
+    "tmux": "tmux", "victoria-metrics": "victoria-metrics", "openssl": "openssl",
+    "prometheus-pushgateway": "prometheus-pushgateway", "prometheus-node-exporter": "prometheus-node-exporter",
+}  # fmt: skip
 BUILT = ROOT / ".tools" / "bin"
 
 

@@ -15,14 +15,10 @@ from jaxobs.reasons.cache_records import KeyRecord
 
 NOW = 1_000_000.0
 VALUES = {
-    "jaxlib": "0.10.1",
-    "backend": "cpu cpu",
-    "flags": ["--xla_a=1", "--xla_b"],
-    "options": {"num_replicas": "1", "xla_x": "true"},
-    "devices": "8 x TPU v4 in 2 processes, of 8",
-    "compression": "zlib",
-    "custom_hook": "",
-}
+    "jaxlib": "0.10.1", "backend": "cpu cpu", "flags": ["--xla_a=1", "--xla_b"],
+    "options": {"num_replicas": "1", "xla_x": "true"}, "devices": "8 x TPU v4 in 2 processes, of 8",
+    "compression": "zlib", "custom_hook": "",
+}  # fmt: skip
 
 
 def record(key: str = "jit_f-1", *, hours: float = 2.0, **fields: Any) -> KeyRecord:

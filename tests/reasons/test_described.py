@@ -85,22 +85,13 @@ class Lazy:
 
 
 HOSTILE: dict[str, Callable[[], Any]] = {
-    "object": lambda: Fatal(),
-    "no attributes": lambda: Untouchable(),
-    "str": lambda: Words("x"),
-    "tuple": lambda: Row((1,)),
-    "dict": lambda: Table(a=1),
-    "enum": lambda: Mode.TRAIN,
-    "property": lambda: Lazy(),
-    "dataclass": lambda: Config(Fatal()),
-    "slots": lambda: Slotted(Untouchable()),
-    "named tuple": lambda: Pair(Fatal(), (Untouchable(),)),
-    "items": lambda: [(Fatal(),), {"a": Fatal()}, {Fatal()}],
-    "partial": lambda: functools.partial(len, Fatal(), key=Untouchable()),
-    "class": lambda: Fatal,
-    "metaclass": lambda: object.__new__(classes[0]),
-    "class of a metaclass": lambda: (classes[0],),
-}
+    "object": lambda: Fatal(), "no attributes": lambda: Untouchable(), "str": lambda: Words("x"),
+    "tuple": lambda: Row((1,)), "dict": lambda: Table(a=1), "enum": lambda: Mode.TRAIN, "property": lambda: Lazy(),
+    "dataclass": lambda: Config(Fatal()), "slots": lambda: Slotted(Untouchable()),
+    "named tuple": lambda: Pair(Fatal(), (Untouchable(),)), "items": lambda: [(Fatal(),), {"a": Fatal()}, {Fatal()}],
+    "partial": lambda: functools.partial(len, Fatal(), key=Untouchable()), "class": lambda: Fatal,
+    "metaclass": lambda: object.__new__(classes[0]), "class of a metaclass": lambda: (classes[0],),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", HOSTILE)

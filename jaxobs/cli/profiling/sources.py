@@ -62,6 +62,4 @@ def read_captures(path: str) -> Reading:
 
 def _beside(log: str, place: str) -> str:
     """Returns the path of a capture: where it was written, or next to the log, if both were copied here."""
-    if os.path.exists(place):
-        return place
-    return str(Path(log).absolute().parent / Path(place).name)
+    return place if os.path.exists(place) else str(Path(log).absolute().parent / Path(place).name)

@@ -196,25 +196,14 @@ def _instruction(data: bytes, frames: _Frames) -> Instruction:
     scope, source = _metadata(messages.get(7, b""), frames)
     convolution = messages.get(16, b"")
     return Instruction(
-        name=texts.get(1, ""),
-        opcode=texts.get(2, ""),
-        arrays=tuple(_arrays(messages.get(3, b""))),
-        operands=tuple(lists[36]),
-        called=tuple(lists[38]),
-        number=numbers.get(35, 0),
-        scope=scope,
-        source=source,
-        target=texts.get(28, ""),
-        contracted=tuple(_repeated(messages.get(30, b""), 1)),
-        windows=tuple(_windows(messages.get(15, b""))),
-        kernel_output=next(iter(_repeated(convolution, 4)), 0),
-        input_spatial=tuple(_repeated(convolution, 11)),
-        output_spatial=tuple(_repeated(convolution, 12)),
-        batch_groups=max(1, numbers.get(58, 1)),
-        parameter=numbers.get(9, 0),
-        element=numbers.get(13, 0),
+        name=texts.get(1, ""), opcode=texts.get(2, ""), arrays=tuple(_arrays(messages.get(3, b""))),
+        operands=tuple(lists[36]), called=tuple(lists[38]), number=numbers.get(35, 0), scope=scope, source=source,
+        target=texts.get(28, ""), contracted=tuple(_repeated(messages.get(30, b""), 1)),
+        windows=tuple(_windows(messages.get(15, b""))), kernel_output=next(iter(_repeated(convolution, 4)), 0),
+        input_spatial=tuple(_repeated(convolution, 11)), output_spatial=tuple(_repeated(convolution, 12)),
+        batch_groups=max(1, numbers.get(58, 1)), parameter=numbers.get(9, 0), element=numbers.get(13, 0),
         whole=messages.get(40) == b"" if texts.get(2) == "parameter" else groups < 2 and _one_group(messages),
-    )
+    )  # fmt: skip
 
 
 _GROUPS = (49, 87, 93)

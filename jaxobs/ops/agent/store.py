@@ -65,9 +65,7 @@ class Store:
 
     def report(self, name: str) -> Report | None:
         """Returns a report; None if there is none, or it is damaged."""
-        if not _ID.fullmatch(name):
-            return None
-        return _read(self._path(name, ".json"), Report)
+        return None if not _ID.fullmatch(name) else _read(self._path(name, ".json"), Report)
 
     def reports(self) -> Iterator[Report]:
         """Yields all reports, the oldest first."""

@@ -150,9 +150,7 @@ def _changes(context: Context) -> str:
 
 
 def _seconds(start: str, end: str | None) -> float:
-    if end is None:
-        return 0.0
-    return max(0.0, (_moment(end) - _moment(start)).total_seconds())
+    return 0.0 if end is None else max(0.0, (_moment(end) - _moment(start)).total_seconds())
 
 
 def _moment(text: str) -> datetime.datetime:

@@ -215,9 +215,7 @@ def _bar(each: FunctionState, context: _Context) -> Line:
 
 
 def _ago(each: FunctionState, context: _Context) -> Line:
-    if each.last_compiled is None:
-        return []
-    return plain(ago(context.now - each.last_compiled), "dim")
+    return [] if each.last_compiled is None else plain(ago(context.now - each.last_compiled), "dim")
 
 
 _SPECS = (

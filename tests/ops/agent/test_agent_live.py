@@ -14,17 +14,10 @@ from helpers.live_stage import HEALTHY, Stage
 pytestmark = [pytest.mark.alerts, pytest.mark.timeout(1200)]
 
 FAULTS = {
-    "compiling": "compile_stuck",
-    "nonfinite": "nonfinite_values",
-    "errors": "failing_function",
-    "memory": "absurd_allocation",
-    "input": "input_bound",
-    "leak": "memory_leak",
-    "stalled": "process_stuck",
-    "cache": "cache_unusable",
-    "requests": "failing_function",
-    "shapes": "recompilation",
-}
+    "compiling": "compile_stuck", "nonfinite": "nonfinite_values", "errors": "failing_function",
+    "memory": "absurd_allocation", "input": "input_bound", "leak": "memory_leak", "stalled": "process_stuck",
+    "cache": "cache_unusable", "requests": "failing_function", "shapes": "recompilation",
+}  # fmt: skip
 """The cause that comes first, by mode of `programs/faulty.py`: of requests that fail or recompile, that some fail."""
 UNEXPLAINED = {"killed": "JaxTargetDown", "gone": "JaxJobAbsent"}
 """Nobody says why these ended: what the processes leave is in their logs."""

@@ -12,14 +12,10 @@ from jaxobs.ops.agent.notifications import RefusedError, parse
 from jaxobs.ops.agent.subjects import Subject
 
 ALERT: dict[str, Any] = {
-    "status": "firing",
-    "labels": {"alertname": "JaxStraggler", "job": "train", "namespace": "ml"},
-    "annotations": {"summary": "Processes are slow."},
-    "startsAt": "2026-01-31T09:15:00.123456789Z",
-    "endsAt": "0001-01-01T00:00:00Z",
-    "generatorURL": "http://prometheus/graph",
-    "fingerprint": "deadbeef",
-}
+    "status": "firing", "labels": {"alertname": "JaxStraggler", "job": "train", "namespace": "ml"},
+    "annotations": {"summary": "Processes are slow."}, "startsAt": "2026-01-31T09:15:00.123456789Z",
+    "endsAt": "0001-01-01T00:00:00Z", "generatorURL": "http://prometheus/graph", "fingerprint": "deadbeef",
+}  # fmt: skip
 
 
 def body(**changes: Any) -> bytes:

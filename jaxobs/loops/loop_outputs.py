@@ -1,10 +1,11 @@
 """Whether what the functions of found loops return turns NaN or infinite, where the program watches no value itself.
 
 A diverged training is seen in its scalars: a loss, a norm. Some calls of a function are taken, and their scalar floats
-are kept until they have arrived, no longer: a program may count its live arrays. A scalar may be NaN for good reasons,
-a metric of nothing for one, or infinite at first, the best loss so far. So it counts if it was finite, and from some
-look on never was; and if it is called a loss, or the others did so with it, but for those that never change. One that
-was never anything but NaN counts if it is called a loss, or all are.
+are kept until they have arrived, no longer: a program may count its live arrays. Of a function that returns none, the
+last small arrays stand for them, such as the losses of a scan, each by its element nearest to zero: it is finite as
+long as any is. A scalar may be NaN for good reasons, a metric of nothing for one, or infinite at first, the best loss
+so far. So it counts if it was finite, and from some look on never was; and if it is called a loss, or the others did so
+with it, but for those that never change. One that was never anything but NaN counts if it is called a loss, or all are.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ LEAST_PAUSE, MOST_PAUSE = 0.001, 0.05
 """Seconds between two looks at an output that is being computed."""
 MOST_FUNCTIONS = 200
 MOST_SCALARS = 16
+MOST_SMALL = 4096
+"""Elements of a small array."""
 MOST_PENDING = 64
 _LOSS = re.compile(r"loss|cost|nll|elbo|objective", re.IGNORECASE)
 
@@ -133,10 +136,11 @@ class LoopOutputs(NoOutputs):
         if tree_util is None:
             return
         leaves, tree = tree_util.tree_flatten(output)
-        kept = [
+        floats = [
             (number, leaf) for number, leaf in enumerate(leaves)
-            if hasattr(type(leaf), "is_ready") and leaf.shape == () and getattr(leaf.dtype, "kind", "") in "fV"
-        ][:MOST_SCALARS]  # fmt: skip
+            if hasattr(type(leaf), "is_ready") and getattr(leaf.dtype, "kind", "") in "fV" and leaf.size <= MOST_SMALL
+        ]  # fmt: skip
+        kept = [each for each in floats if each[1].shape == ()][:MOST_SCALARS] or floats[-MOST_SCALARS:]
         if kept:
             self._pending.append(_Output(function, calls, tree, kept))
             self.wake()
@@ -207,7 +211,7 @@ class LoopOutputs(NoOutputs):
 
 def _check(output: _Output, number: int, leaf: Any) -> None:
     try:
-        value = float(np.asarray(leaf, np.float32))
+        value = float(np.fmin.reduce(np.abs(np.asarray(leaf, np.float32)), axis=None))
     except (RuntimeError, TypeError, ValueError):  # donated meanwhile, failed, or no number: a key
         return
     known, key = output.function.scalars, (output.tree, number)

@@ -84,9 +84,10 @@ def test_what_is_no_divergence(values: list[float]) -> None:
     assert not run(values)
 
 
-def test_only_scalar_floats_are_looked_at() -> None:
+def test_only_scalars_and_small_arrays_of_floats_are_looked_at() -> None:
     for made in (
-        lambda loss: jnp.stack([loss]),
+        lambda loss: jnp.full(5000, loss),
+        lambda loss: jnp.stack([loss, jnp.float32(1.0)]),
         lambda loss: (jnp.int32(1), jax.random.key(0)),
         lambda loss: float(loss),
         lambda loss: None,
@@ -100,6 +101,7 @@ def test_only_scalar_floats_are_looked_at() -> None:
     [
         (lambda loss: {"a": loss, "loss": loss}, ["['loss']"]),
         (lambda loss: {"a": loss, "b": loss * 2}, ["['a']"]),
+        (lambda loss: (jnp.full((3, 4), loss * 2), jnp.full(30, loss)), ["[0]"]),
         (lambda loss: {"a": loss, "rate": jnp.float32(1.0)}, ["['a']"]),
         (lambda loss: {"recall": loss, "loss": jnp.float32(next(_numbers))}, []),
         (lambda loss: {"loss": loss, "rate": jnp.float32(next(_numbers))}, ["['loss']"]),

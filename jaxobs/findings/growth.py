@@ -29,6 +29,8 @@ LONGEST_PAUSE = 0.25
 """Part of a run in which there may be no rise: what has filled up rests for longer."""
 LEAST_PACE = 0.85
 """Growth in the second half of a run against the first: a cache that fills with what is met by chance slows down."""
+LIKELY_PACE = 0.5
+"""Pace of a likely leak: in the first of a few samples the program also starts."""
 BEYOND_CYCLE = 1.25
 """Growth beyond the largest that was released before, as at the end of an epoch, from which on it is reported again."""
 _LEAST_REST = 12
@@ -140,7 +142,7 @@ class Floor:
                 return None
         elif _is_phase(points[0], now.calls):
             return None
-        if not _keeps_pace(points, function):
+        if not _keeps_pace(points, function, LEAST_PACE if least > LIKELY_RISES else LIKELY_PACE):
             return None
         return Run(points[0], points[-1], len(points) - 1, function, _made(points[0], points[-1].calls, function))
 
@@ -242,7 +244,7 @@ def _is_phase(since: Point, calls: Mapping[str, int]) -> bool:
     return main is not None and _made(since, calls, main) < _LEAST_OF_MAIN
 
 
-def _keeps_pace(points: list[Point], function: str | None) -> bool:
+def _keeps_pace(points: list[Point], function: str | None, least: float) -> bool:
     """Returns whether it grew about as fast in the second half as in the first, by calls where they are known."""
 
     def place(point: Point) -> float:
@@ -257,4 +259,4 @@ def _keeps_pace(points: list[Point], function: str | None) -> bool:
         return False
     early = (middle.value - first.value) / (place(middle) - place(first))
     late = (last.value - middle.value) / (place(last) - place(middle))
-    return late >= LEAST_PACE * early
+    return late >= least * early

@@ -409,6 +409,11 @@ def test_a_leak_of_a_short_program_is_likely() -> None:
     def fast(number: int) -> Sample:
         return _growing(number, groups=[], resident=2**30 + number * 2**26)
 
+    def starting(number: int) -> Sample:
+        """The first of its samples also has the start, and what compiled then."""
+        resident = 2**30 + number * 2**26 + min(number, 1) * 2**25
+        return _growing(number, groups=[], resident=resident, compilations=lambda: [compilation(time=1.0)] * 2)
+
     def small(number: int) -> Sample:
         return _growing(number, groups=[_group(10 * number, 4)])
 
@@ -417,7 +422,7 @@ def test_a_leak_of_a_short_program_is_likely() -> None:
 
     assert at_end(_growing, 4) == at_end(_growing, 8) == [("array_leak", "info", True)]
     assert at_end(_growing, 12) == [("array_leak", "warning", None)]
-    assert at_end(fast, 4) == [("host_memory_leak", "info", True)]
+    assert at_end(fast, 4) == at_end(starting, 4) == [("host_memory_leak", "info", True)]
     assert at_end(small, 4) == at_end(once, 4) == at_end(_growing, 2) == at_end(_growing, 4, calls={}) == []
 
 

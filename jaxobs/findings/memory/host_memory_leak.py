@@ -15,7 +15,7 @@ from jaxobs.recorder.oom_texts import human
 NAME = "host_memory_leak"
 
 LEAST_BYTES = 64 * 2**20
-"""Allocators, imports and jaxobs itself stay below that."""
+"""Allocators, imports and jaxobs itself stay below that, and most compiled programs."""
 LEAST_SHARE = 0.05
 """Growth as a share of what the process took when it began."""
 LEAST_RISES = growth.LEAST_RISES + 6
@@ -41,7 +41,8 @@ class HostLeaks:
         """Decides by the size, unless CPU arrays or compiled programs leak, which take host memory too."""
         if growth.LEAST_RISES <= run.rises < LEAST_RISES or any(_takes_host_memory(each, sample) for each in cases):
             return False
-        if sum(each.time >= run.since.time for each in sample.compilations()) * COMPILED_OFTEN >= run.rises:
+        compiled = sum(each.time >= run.since.time for each in sample.compilations())
+        if compiled * COMPILED_OFTEN >= run.rises and run.grown < compiled * LEAST_BYTES:
             return False
         return run.grown >= max(LEAST_BYTES, LEAST_SHARE * run.since.value)
 

@@ -2,9 +2,9 @@
 
 A second of a loop is `step` (or `eval`) if a device computed in it or the host was dispatching to one. What is left is
 `input_wait` where the loop waits for the next element or for anything else outside of Python, `transfer` where it reads
-arrays that have been computed, and `idle` where Python runs. Nothing of this is charged on the program's thread: a look
-reads the stack, and draws the seconds since the look before from those in no scope (see `jaxobs.state.rest`). What the
-looks saw before a loop was known is kept, and counted once it is.
+arrays that have been computed, and `idle` where Python runs, also where a compiled program calls it back. Nothing of
+this is charged on the program's thread: a look reads the stack, and draws the seconds since the look before from those
+in no scope (see `jaxobs.state.rest`). What the looks saw before a loop was known is kept, and counted once it is.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter, deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from time import perf_counter
@@ -29,7 +29,7 @@ from jaxobs.facts.loops import HostLine, HostWait
 from jaxobs.loops.loop_outputs import LoopOutputs
 from jaxobs.loops.positions import IN_CALL, IN_INPUT, IN_LIBRARY, IN_LOOP, shared
 from jaxobs.loops.seen import Seen
-from jaxobs.loops.spots import Spot, Spots, awaited
+from jaxobs.loops.spots import Spot, Spots, awaited, calls_back, outermost
 from jaxobs.state.wall import Wall
 
 LOOK_SECONDS = 0.1
@@ -129,6 +129,8 @@ class Clock:
         """Seconds by line and category."""
         self._in_jax: dict[str, _Line] = {}
         self._looks: Counter[str] = Counter()
+        self._works: Counter[str] = Counter()
+        """Looks at dispatching to a CPU, which may compute what it is given at once."""
         self._reads: dict[str, Counter[str]] = {}
         if calls._wall is not None:
             calls._wall.rest.saw(None)  # what was before is in no look
@@ -202,6 +204,8 @@ class Clock:
                 return
             if self._loops:
                 look = self._look(wall.thread, frames[wall.thread], computes=computes)
+                if look.computes and not look.spot.called_back:
+                    look.spot = self._called_back(frames) or look.spot
                 frames.clear()
                 category = self._category(look)
                 look.seconds = wall.rest.saw(category)
@@ -227,6 +231,12 @@ class Clock:
         blind = not (computes or runs or spot.in_jax or self._calls.threads - {thread})
         computes = computes or (blind and self._anything_computes())
         return Look(perf_counter(), 0.0, spot, computes, runs, latest, called)
+
+    def _called_back(self, frames: Mapping[int, FrameType]) -> Spot | None:
+        """Returns the spot of Python that a compiled program has called on a thread of its own."""
+        found = (each for each in frames.values() if calls_back(outermost(each).f_code))
+        spot = next(map(self._spots.of, found), None)
+        return spot if spot is not None and spot.line else None
 
     def _compute(self) -> bool:
         """Returns whether something is computed that a call of the charged thread returned."""
@@ -266,6 +276,8 @@ class Clock:
     def _category(self, look: Look) -> str:
         """Returns the category of a look's seconds."""
         spot = look.spot
+        if spot.called_back:
+            return "idle"
         functions = list(self._calls.functions.values())
         called = next((each for each in functions if spot.innermost in each.places), None)
         evaluations = [each for each in functions if each.category == "eval"][-MOST_EVALUATIONS:]
@@ -304,6 +316,7 @@ class Clock:
         if look.when - look.called < USUAL * self._median:
             name = self._loops[0].name
             self._looks[name] += 1
+            self._works[name] += category == "step" and not spot.reads and internals.default_platform() == "cpu"
             if spot.reads:
                 self._reads.setdefault(name, Counter())[spot.line] += 1
 
@@ -366,4 +379,5 @@ class Clock:
         if looks < FEWEST_LOOKS or not lines:
             return None
         share = lines.total() / looks
-        return HostWait(share=share, idle_share=min(share, 1 - share), looks=looks, where=lines.most_common(1)[0][0])
+        idle = 1 - share - self._works[loop] / looks
+        return HostWait(share=share, idle_share=min(share, idle), looks=looks, where=lines.most_common(1)[0][0])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 from jaxobs.internals.source_files import is_jax, is_plumbing, runs_programs, shown
@@ -32,6 +33,8 @@ class Spot:
     """Whether the thread waits for an array, and copies nothing."""
     innermost: tuple[int, int]
     """The instruction that the thread is at, by the number of its code."""
+    called_back: bool = False
+    """Whether a compiled program has called Python back, as by `jax.pure_callback`."""
     _positions: dict[int, tuple[Place, str | None]] = field(default_factory=dict)
 
     def position(self, call: Place) -> str | None:
@@ -76,7 +79,18 @@ def _read(frame: FrameType) -> Spot:
         reads=waits or any(waits_for_array(code) for code, _ in place[:MOST_DEEP]),
         waits=waits,
         innermost=(id(place[0][0]), place[0][1]),
+        called_back=any(calls_back(code) for code, _ in place),
     )
+
+
+def calls_back(code: CodeType) -> bool:
+    """Returns whether code is that by which a compiled program calls Python."""
+    return code.co_name == "_wrapped_callback" and is_jax(code.co_filename)
+
+
+def outermost(frame: FrameType) -> FrameType:
+    """Returns the frame with which a thread began."""
+    return deque(frames(frame), 1)[0]
 
 
 def awaited(frame: FrameType) -> Any:

@@ -8,7 +8,11 @@ import time
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
+import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 from helpers.clock import ByHand
 from helpers.threads import elsewhere
@@ -289,6 +293,26 @@ def test_an_array_that_has_just_arrived_was_waited_for(program: Program, monkeyp
     for _ in range(5):
         program.look(1.0)
     assert program.spent() == {"init": 1.0, "step": 3.0, "transfer": 6.0}
+
+
+@pytest.mark.parametrize("size", [1, 600])
+def test_python_that_a_program_calls_back_holds_devices_up(size: int, program: Program) -> None:
+    """On the thread that called the program, and on one of the runtime's, where the program takes long."""
+
+    def look(x: Any) -> Any:
+        program.look(2.0)
+        return np.asarray(x)
+
+    @jax.jit
+    def step(x: Any) -> Any:
+        for _ in range(8):
+            x = x @ x
+        return jax.pure_callback(look, x, x)
+
+    program.call()
+    program.found()
+    jax.block_until_ready(step(jnp.zeros((size, size))))
+    assert program.spent() == {"init": 1.0, "idle": 2.0}
 
 
 def test_the_code_of_a_library_around_the_call_is_part_of_a_step(

@@ -86,6 +86,8 @@ class LoopState:
     """The least and the most that it can be, where it is unknown because a function has programs of several sizes."""
     mfu_unknown: str | None = None
     """Why not, as a sentence for a person."""
+    bytes_again: int = 0
+    """Bytes of NumPy arrays that a call was given and an earlier one as well, so that they are copied once more."""
     host_wait: HostWait | None = None
     """None where it was not seen to wait, or not looked at often enough."""
     dispatching: HostLine | None = None

@@ -21,6 +21,7 @@ from typing import Any
 from jaxobs.base import threads
 from jaxobs.facts.loops import LoopState
 from jaxobs.loops.clock import Clock
+from jaxobs.loops.positions import is_task
 from jaxobs.loops.seen import SLOW, SLOW_SECONDS, Seen
 from jaxobs.loops.seen_calls import CHARGED as CHARGED
 from jaxobs.loops.seen_calls import FEWEST_CALLS as FEWEST_CALLS
@@ -126,7 +127,7 @@ class FoundLoops(NoLoops):
         with self._lock:
             threads: dict[int, list[Seen]] = {}
             for function in functions:
-                lately = function.lately
+                lately = () if is_task(function.place or ()) else function.lately
                 if lately and (function.folded >= FEWEST_CALLS or function.long):
                     threads.setdefault(lately[-1][1], []).append(function)
             self._totals = totals
@@ -289,7 +290,7 @@ def _seen_state(loop: Going, totals: Mapping[str, Total], clock: Clock | None) -
     total = totals.get(seen.name)
     return LoopState(
         name=seen.name, found=True, steps=seen.calls if total is None else total.calls,
-        steps_counted=total is not None and total.whole, ended=loop.ended, calls=loop.calls,
+        steps_counted=total is not None and total.whole, ended=loop.ended, calls=loop.calls, bytes_again=seen.again,
         host_wait=None if clock is None else clock.host_wait(seen.name),
         dispatching=None if clock is None else clock.dispatching(seen.name),
         lines=() if clock is None else clock.host_lines(seen.name),

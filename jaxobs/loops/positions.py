@@ -8,6 +8,7 @@ from __future__ import annotations
 import dis
 import functools
 import itertools
+import os
 from types import CodeType
 
 from jaxobs.internals.source_files import is_plumbing, runs_programs
@@ -18,6 +19,7 @@ IN_INPUT = "input"
 IN_LIBRARY = "library"
 IN_LOOP = "loop"
 _ITERATES = frozenset(("FOR_ITER", "GET_ITER"))
+_POOL = os.path.join("concurrent", "futures", "thread.py")
 _LOADS = frozenset(("LOAD_GLOBAL", "LOAD_NAME"))
 
 
@@ -55,6 +57,12 @@ def position(here: Place, call: Place) -> str | None:
     around_call = len(call) - 1 - common < loop < len(call)
     library = all(is_plumbing(code.co_filename) for code, _ in here[: len(here) - common])
     return IN_LIBRARY if around_call and library else IN_LOOP
+
+
+def is_task(call: Place) -> bool:
+    """Returns whether a call is in a task of a thread pool that makes no turns itself: a service answers so."""
+    pooled = any(code.co_name == "_worker" and code.co_filename.endswith(_POOL) for code, _ in call)
+    return pooled and not any(_makes_turns(*line) for line in call)
 
 
 def shared(here: Place, call: Place) -> int:

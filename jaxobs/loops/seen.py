@@ -16,6 +16,8 @@ from jaxobs.loops import call_places
 
 MOST_RECENT = 513
 MOST_PLACES = 32
+LARGE_BYTES = 2**20
+"""Bytes of an array whose copying costs something."""
 PLACE_SECONDS = 0.05
 """Between two closer looks at calls of a function."""
 SLOW, SLOW_SECONDS = 3.0, 0.1
@@ -31,8 +33,8 @@ class Seen:
     """The calls of one function that were seen."""
 
     __slots__ = (
-        "began", "category", "compiled", "due", "evaluates", "first", "folded", "ignored", "kept", "long",
-        "marks", "met", "name", "output", "place", "places", "produces", "recent", "window",
+        "again", "began", "category", "compiled", "due", "evaluates", "first", "folded", "ignored", "kept", "large",
+        "long", "marks", "met", "name", "output", "place", "places", "produces", "recent", "window",
     )  # fmt: skip
 
     def __init__(
@@ -52,6 +54,10 @@ class Seen:
         """Place of a call, read again now and then."""
         self.due = 0.0
         """The moment from which on the next call is looked at more closely."""
+        self.large: list[weakref.ref[Any]] = []
+        """Large NumPy arrays that a call was given, ..."""
+        self.again = 0
+        """... and bytes of those that the latest was given as well: each call copies them to the device."""
         self.output: weakref.ref[Any] | None = None
         """An array that one of the latest calls returned."""
         self.kept = 0.0
@@ -83,6 +89,15 @@ class Seen:
         if self.place is None or not call_places.same(here, self.place):
             self.place = here
         self.due = now + PLACE_SECONDS
+
+    def given(self, arguments: Sequence[Any]) -> None:
+        """Takes in the arguments of a call."""
+        parts = [each.values() if isinstance(each, dict) else [each] for each in arguments]
+        large = [each for each in itertools.chain(*parts) if getattr(type(each), "__module__", "") == "numpy"]
+        large = [each for each in large if each.nbytes >= LARGE_BYTES]
+        before = [reference() for reference in self.large]
+        self.again = sum(each.nbytes for each in large if any(each is other for other in before))
+        self.large = [weakref.ref(each) for each in large]
 
     @property
     def calls(self) -> int:

@@ -231,6 +231,7 @@ class SeenCalls:
                 seen.kept, seen.output = now + KEEP_SECONDS, reference(output)
             if now > seen.due:
                 self._attend(seen, now, post_hook.caller(sys._getframe(1)), output)
+                seen.given((*args, *(kwargs or {}).values()))
         except Exception as failure:
             _failed(failure)
 

@@ -110,8 +110,22 @@ def test_a_host_that_waits_in_each_step() -> None:
     assert finding.seconds == pytest.approx(4.0), "the latest steps are longer than all were"
 
 
+def test_arguments_that_are_copied_in_each_step() -> None:
+    (finding,) = found(loops=(LoopState(name="train", steps=500, mean_seconds=0.1, bytes_again=2 * 10**8),))
+    assert (finding.finding, finding.subject, finding.seconds) == ("host_bound", "arguments", pytest.approx(10.0))
+    assert "190.7 MiB" in finding.summary and "at least 20% of a step's time" in finding.summary
+    for mean, steps, size in ((0.1, 500, 2 * 10**7), (1.0, 500, 2 * 10**8), (0.1, 20, 2 * 10**8), (None, 500, 10**9)):
+        assert not found(loops=(LoopState(name="train", steps=steps, mean_seconds=mean, bytes_again=size),))
+
+
 def test_a_host_that_waits_and_costs_little_is_none() -> None:
     assert not found(loops=waiting(share=0.95, idle_share=0.05))
+    line = HostLine(line="train.py:9", category="idle", seconds=40.0, share=0.4)
+    held = found(
+        loops=tuple(dataclasses.replace(each, lines=(line,)) for each in waiting()),
+        wall=spent(60.0, step=60.0, idle=40.0),
+    )
+    assert [each.finding for each in held] == ["host_bound"], "what the devices are idle for is reported already"
     assert not found(loops=tuple(dataclasses.replace(each, steps=200) for each in waiting()))
     assert not found(loops=tuple(dataclasses.replace(each, host_wait=None) for each in waiting()))
 

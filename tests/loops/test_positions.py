@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 import sysconfig
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from jaxobs.loops.call_places import Place, place
-from jaxobs.loops.positions import IN_CALL, IN_INPUT, IN_LIBRARY, IN_LOOP, position
+from jaxobs.loops.positions import IN_CALL, IN_INPUT, IN_LIBRARY, IN_LOOP, is_task, position
 
 LOOPS = {
     "a generator": ("for x in generated():\n    step()", IN_INPUT),
@@ -131,6 +132,18 @@ def _ran(source: str) -> tuple[list[Place], list[Place]]:
     exec(compile(LIBRARY, f"{sysconfig.get_path('purelib')}/trainers.py", "exec"), namespace)
     exec(compile(source, "<loop>", "exec"), namespace)
     return looks, calls
+
+
+def test_a_task_of_a_pool_is_no_turn_unless_it_makes_turns() -> None:
+    def looped() -> list[Place]:
+        found = []
+        for _ in range(2):
+            found.append(place(sys._getframe()))
+        return found
+
+    with ThreadPoolExecutor(1) as pool:
+        assert is_task(pool.submit(lambda: place(sys._getframe())).result())
+        assert not is_task(pool.submit(looped).result()[0]) and not is_task(looped()[0])
 
 
 def test_stacks_that_are_too_deep_or_have_nothing_in_common_say_nothing() -> None:

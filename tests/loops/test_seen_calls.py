@@ -10,10 +10,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from jaxobs.base.arrivals import reference
 from jaxobs.loops.loop_outputs import LoopOutputs
+from jaxobs.loops.seen import Seen
 from jaxobs.loops.seen_calls import FEWEST_CALLS, FEWEST_COMPILED, KEEP_SECONDS, SeenCalls
 from jaxobs.state.wall import Wall
 
@@ -77,6 +79,16 @@ def test_a_loop_is_found_whenever_the_sampler_comes(calls: SeenCalls, before: in
         assert (seen.first is None) == (seen.category == "step") == (seen.made >= FEWEST_CALLS)
     assert calls.clock is not None
     assert calls.clock._loops == [seen]
+
+
+def test_a_numpy_array_that_is_given_again_is_known_by_the_array() -> None:
+    """A batch is another array each time, wherever it lies; a small array costs nothing."""
+    seen, kept, small = Seen("step"), np.zeros(2**18, np.float32), np.zeros(8)
+    for expected in (0, 2**20, 2**20):
+        seen.given(({"x": np.zeros(2**18, np.float32), "all": kept}, small, jnp.zeros(2**18), None))
+        assert seen.again == expected
+    seen.given((np.zeros(2**18),))
+    assert seen.again == 0 and [each() for each in seen.large] == [None]
 
 
 def test_no_array_of_a_callers_is_kept(calls: SeenCalls) -> None:

@@ -8,10 +8,15 @@ from jaxobs.facts.loops import LoopState
 from jaxobs.findings import parts
 from jaxobs.findings.cases import Case
 from jaxobs.findings.scene import Scene
+from jaxobs.recorder.oom_texts import human
 
 NAME = "host_bound"
 NEEDS = Scene
 
+LEAST_SHARE = 0.1
+"""Share of a step that copying takes at least, ..."""
+BYTES_PER_SECOND = 10e9
+"""... if it is as fast as memory and interconnects allow."""
 LETS_GO = 12
 """A minute of looks: a share near the bound comes and goes."""
 
@@ -26,14 +31,25 @@ _WHAT = {
         "Python outside of JAX",
         "info",
         "Move this work into the compiled step, or to a thread that prepares the next step while the devices compute. "
-        "If it is an evaluation or a checkpoint, mark it with `jaxobs.phase`.",
+        "What the step calls back (`jax.pure_callback`, `jax.debug.print`) holds the devices up: write it in JAX, or "
+        "call it less often. If it is an evaluation or a checkpoint, mark it with `jaxobs.phase`.",
     ),
 }
 """The parts of the time, how bad they are, and what to do; Python may be all that a program is about."""
 
 
 def find(scene: Scene) -> Iterator[Case]:
-    """Yields a case for each part of the time that holds a loop up."""
+    """Yields a case for each part of the time that holds a loop up, and for arguments that are copied in each step."""
+    for loop in scene.snapshot.loops:
+        took = loop.bytes_again / BYTES_PER_SECOND
+        if loop.mean_seconds is not None and took > LEAST_SHARE * loop.mean_seconds and took * loop.steps > 1.0:
+            yield Case(
+                function=loop.name, subject="arguments", severity="warning", count=loop.steps,
+                summary=f"Each step of `{loop.name}` is given the same NumPy arrays, {human(loop.bytes_again)}, which "
+                f"are copied to the devices each time: at least {took / loop.mean_seconds:.0%} of a step's time.",
+                advice="If they do not change, put them on the devices once, before the loop: `x = jax.device_put(x)`.",
+                seconds=took * loop.steps, data={"loop": loop.name, "bytes": loop.bytes_again},
+            )  # fmt: skip
     for category, (what, severity, advice) in _WHAT.items():
         part = parts.large(scene.snapshot, category)
         if part is not None and (category != "idle" or _goes_on(part.loop, scene.time)):

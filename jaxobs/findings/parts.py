@@ -170,11 +170,12 @@ def large(snapshot: Snapshot, category: str) -> LargePart | None:
         return None
     span = spans(snapshot)[-1]
     same = [name for name in span.beyond if (other := _line(name, snapshot)) and other[1] == line[1]]
-    largest = max(same, key=span.beyond.__getitem__, default=None)  # a line is held up once
-    if category != largest or span.beyond[category] <= (1.0 - ACCOUNTED) * span.total:
+    largest = max(same, key=span.beyond.__getitem__, default=None)  # a line is held up once, for whatever it does
+    beyond = sum(span.beyond[name] for name in same)
+    if category != largest or beyond <= (1.0 - ACCOUNTED) * span.total:
         return None
-    share = f"{percent(span.beyond[category] / span.total)} of {span.of}"
-    return LargePart(*line, wall.seconds[category], share)
+    share = f"{percent(beyond / span.total)} of {span.of}"
+    return LargePart(*line, sum(wall.seconds.get(each, 0.0) for each in same), share)
 
 
 def _line(category: str, snapshot: Snapshot) -> tuple[LoopState, str] | None:

@@ -326,7 +326,8 @@ def test_parts_of_the_time_count_together_and_a_line_is_one_finding() -> None:
     much = wall(step=8.0, idle=4.0, input_wait=3.5)
     assert {each.finding for each in found(loops=(LOOP,), wall=much)} == {"input_bound", "host_bound"}
     (finding,) = found(loops=(dataclasses.replace(LOOP, lines=lines),), wall=much)
-    assert (finding.finding, finding.subject) == ("host_bound", "idle")
+    assert (finding.finding, finding.subject, finding.seconds) == ("host_bound", "idle", 7.5)
+    assert "48 % of the time" in finding.summary, "all that the line takes"
     assert found(loops=(LOOP,), wall=wall(step=5.0, idle=2.5, input_wait=2.0)) == [], "short"
 
 

@@ -124,10 +124,11 @@ def test_what_does_not_run_keeps_its_row() -> None:
 def test_only_records_of_first_runs_count(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     tried = [dataclasses.replace(ENTRY, first_try=each) for each in (FirstTry("right"), FirstTry("half", "no loop"))]
     monkeypatch.setattr(main, "entries", lambda: {"a": tried[0], "b": tried[1], "c": ENTRY})
+    monkeypatch.setattr(table, "TRIED", {"d": FirstTry("wrong")})
     assert main.main(["--first-tries"]) == 0
     told, *each = capsys.readouterr().out.splitlines()
-    assert "for 2 programs: 1 were right, 1 half right, 0 wrong" in told
-    assert each == ["a: right", "b: half: no loop"]
+    assert "for 3 programs, 1 of which are not kept here: 1 were right, 1 half right, 1 wrong" in told
+    assert each == ["a: right", "b: half: no loop", "d: wrong"]
 
 
 def test_a_verdict_is_compared_where_the_entry_has_one() -> None:

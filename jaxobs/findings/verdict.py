@@ -104,8 +104,16 @@ def _causes(findings: Sequence[Finding]) -> dict[str, str]:
         related = [other for other in findings if other.finding in brought_by and _related(finding, other)]
         if related:
             found[finding.id] = min(related, key=lambda other: (brought_by.index(other.finding), -other.seconds)).id
+        elif alike := [other for other in findings if _same_sizes(finding, other)]:
+            found[finding.id] = max(alike, key=lambda other: (other.seconds, other.id)).id
     # Kinds do not follow from each other in circles, but findings of a newer version might.
     return {one: other for one, other in found.items() if found.get(other) != one}
+
+
+def _same_sizes(one: Finding, other: Finding) -> bool:
+    """Returns whether the same array makes another function compile, too, which costs more."""
+    alike = one.finding == other.finding and one.data.get("sizes", ()) == other.data.get("sizes")
+    return alike and (one.seconds, one.id) < (other.seconds, other.id)
 
 
 def _related(one: Finding, other: Finding) -> bool:

@@ -97,6 +97,12 @@ def test_a_finding_that_follows_from_another_comes_behind_it() -> None:
     assert [each.caused_by for each in judged(served, cold).findings] == [None, cold.id], "a request compiled in them"
     pauses = finding("slow_steps", seconds=9.0, data={"functions": []})
     assert [each.caused_by for each in judged(pauses, once).findings] == [None, None], "by something else"
+    fits, asks, other = (
+        finding("unbounded_shapes", function=name, seconds=seconds, data={"sizes": list(range(4, size))})
+        for name, seconds, size in (("gp.fit", 12.0, 40), ("gp.ask", 20.0, 40), ("gp.plot", 9.0, 41))
+    )
+    found = {each.id: each.caused_by for each in judged(fits, asks, other).findings}
+    assert found == {asks.id: None, fits.id: asks.id, other.id: None}, "one array grows"
     died = finding("memory_ran_out", severity="critical")
     ended = finding("uncaught_error", function="<unknown>", severity="critical")
     leak = finding("array_leak", bytes=2**31)

@@ -81,13 +81,9 @@ if "jaxobs" in sys.modules:
 
 def _run(script: Path, *command: str) -> list[list[str]]:
     done = subprocess.run(
-        [sys.executable, *command, str(script)],
-        env=environment(PYTHONPATH=str(Path(jaxobs.__file__).parents[1])),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
+        [sys.executable, *command, str(script)], env=environment(PYTHONPATH=str(Path(jaxobs.__file__).parents[1])),
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
     return [line.split(" ", 6) for line in done.stdout.splitlines()]
 
 

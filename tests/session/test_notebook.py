@@ -18,17 +18,11 @@ def step(x):
 LOAD = "%load_ext jaxobs"
 PAGES = sorted({each.page for each in examples.blocks("ipython")})
 ORDINARY = [
-    "x = 3\nx + 4",
-    "print('printed'); x",
-    "def divide(a, b):\n    return a / b\n\n\ndivide(1, 0)",
-    "def broken(:\n    pass",
-    "import asyncio\nawait asyncio.sleep(0)\n'awaited'",
-    "from IPython.display import display\ndisplay({'a': 1})",
-    "for i in range(2):\n    i\nx;",
-    "_ih[-1] and 5",
-    "raise SystemExit(3)",
-    "raise KeyboardInterrupt",
-]
+    "x = 3\nx + 4", "print('printed'); x", "def divide(a, b):\n    return a / b\n\n\ndivide(1, 0)",
+    "def broken(:\n    pass", "import asyncio\nawait asyncio.sleep(0)\n'awaited'",
+    "from IPython.display import display\ndisplay({'a': 1})", "for i in range(2):\n    i\nx;", "_ih[-1] and 5",
+    "raise SystemExit(3)", "raise KeyboardInterrupt",
+]  # fmt: skip
 
 
 def with_mark(cell: str) -> str:

@@ -33,7 +33,7 @@ log of compilations, or the definition of a cause, showed that it was wrong. `ma
 """
 
 
-TRIED: Mapping[str, FirstTry] = {
+TRIED: dict[str, FirstTry] = {
     "auc_each_step": FirstTry("right"),
     "bayesian_optimisation": FirstTry("half", "five findings for one fault, and no loop of 36 turns that all compile"),
     "compressed_results": FirstTry("right"),

@@ -15,6 +15,7 @@ from jaxobs.facts.snapshot import Snapshot
 from jaxobs.facts.verdicts import SEVERITIES, VERDICTS, Cost, Verdict, VerdictFinding
 from jaxobs.findings import all_kinds, parts
 from jaxobs.findings.cases import UNKNOWN
+from jaxobs.findings.compilations import recreated_functions
 from jaxobs.findings.compilations.support.case import duration, plural
 from jaxobs.findings.leaks import SOON
 from jaxobs.recorder.oom_texts import human
@@ -104,15 +105,18 @@ def _causes(findings: Sequence[Finding]) -> dict[str, str]:
         related = [other for other in findings if other.finding in brought_by and _related(finding, other)]
         if related:
             found[finding.id] = min(related, key=lambda other: (brought_by.index(other.finding), -other.seconds)).id
-        elif alike := [other for other in findings if _same_sizes(finding, other)]:
+        elif alike := [other for other in findings if _same_fault(finding, other)]:
             found[finding.id] = max(alike, key=lambda other: (other.seconds, other.id)).id
     # Kinds do not follow from each other in circles, but findings of a newer version might.
     return {one: other for one, other in found.items() if found.get(other) != one}
 
 
-def _same_sizes(one: Finding, other: Finding) -> bool:
-    """Returns whether the same array makes another function compile, too, which costs more."""
-    alike = one.finding == other.finding and one.data.get("sizes", ()) == other.data.get("sizes")
+def _same_fault(one: Finding, other: Finding) -> bool:
+    """Returns whether one array, or one object made anew, makes another function compile, too, which costs more."""
+    maker = one.function.rpartition(".")[0]
+    made = maker.endswith("<locals>") or maker.rpartition(".")[2][:1].isupper()  # by a function, or in a class
+    made = made and one.finding == recreated_functions.NAME and other.function.startswith(f"{maker}.")
+    alike = one.finding == other.finding and (made or one.data.get("sizes", ()) == other.data.get("sizes"))
     return alike and (one.seconds, one.id) < (other.seconds, other.id)
 
 

@@ -103,6 +103,8 @@ def test_a_finding_that_follows_from_another_comes_behind_it() -> None:
     )
     found = {each.id: each.caused_by for each in judged(fits, asks, other).findings}
     assert found == {asks.id: None, fits.id: asks.id, other.id: None}, "one array grows"
+    made = [finding("recreated_functions", function=f"k.{each}", seconds=9.0) for each in ("T.fit", "T.test", "a", "b")]
+    assert sum(each.caused_by is not None for each in judged(*made).findings) == 1, "the methods of one class"
     died = finding("memory_ran_out", severity="critical")
     ended = finding("uncaught_error", function="<unknown>", severity="critical")
     leak = finding("array_leak", bytes=2**31)

@@ -191,17 +191,14 @@ def _start(points: list[Point], now: int, least: int) -> int | None:
 
 def _without_leap(points: list[Point]) -> list[Point]:
     """Returns the points without large rises at their start, as when parameters are made."""
-    rates = [_rate(before, after) for before, after in itertools.pairwise(points)]
+    pairs = itertools.pairwise(points)
+    rates = [(after.value - before.value) / (after.sample - before.sample) for before, after in pairs]
     usual = statistics.median(rates)
     start = 0
     # A small rise may come before a large one: a sample that was long in coming follows one that came at once.
     while any(rate > _LARGE_RISE * usual for rate in rates[start : start + _AT_START]):
         start += 1
     return points[start:]
-
-
-def _rate(before: Point, after: Point) -> float:
-    return (after.value - before.value) / (after.sample - before.sample)
 
 
 def _made(since: Point, calls: Mapping[str, int], function: str | None) -> int:

@@ -162,7 +162,7 @@ class Patterns:
 
     def _to_be_shown(self, event: Compilation) -> list[tuple[Compilation, Watcher]]:
         """Which watchers see which event: nobody watches a function until it compiles a second time."""
-        key = _key(event)
+        key = EAGER if event.eager else f"{event.function} {line_of(event)}"
         first = self._once.pop(key, None)
         if first is None and key not in self._functions:
             self._once[key] = event
@@ -213,8 +213,3 @@ def _closed(finding: Finding, now: float, reuse: Reuse) -> Finding:
         advice="No action is needed: the programs are reused. Compile them before the first request or step "
         "(`jaxobs.warmup`) if their compilation is in the way.",
     )
-
-
-def _key(event: Compilation) -> str:
-    """Returns the key under which compilations belong together."""
-    return EAGER if event.eager else f"{event.function} {line_of(event)}"

@@ -21,6 +21,11 @@ IN_LOOP = "loop"
 _ITERATES = frozenset(("FOR_ITER", "GET_ITER"))
 _POOL = os.path.join("concurrent", "futures", "thread.py")
 _LOADS = frozenset(("LOAD_GLOBAL", "LOAD_NAME"))
+_NAMES = _LOADS | {"LOAD_ATTR", "LOAD_DEREF", "LOAD_METHOD"}
+_LEAVES = ("JUMP_BACKWARD", "JUMP_FORWARD", "RAISE_", "RERAISE", "RETURN_CONST", "RETURN_VALUE")
+"""First letters of instructions that the next one does not follow."""
+_AWAITS = "NO_INTERRUPT"
+"""End of the name of jumps that do not make a loop of the program."""
 
 
 def position(here: Place, call: Place) -> str | None:
@@ -89,20 +94,45 @@ def line_of(code: CodeType, at: int) -> int:
     return 0
 
 
+def _loops(code: CodeType, at: int) -> list[set[int]]:
+    """The instructions of each loop of the code that this instruction is in."""
+    at = instruction(code, at)
+    return [each for each in _all_loops(code) if at in each]
+
+
 @functools.lru_cache(maxsize=256)
-def _loops(code: CodeType, at: int) -> tuple[tuple[int, int], ...]:
-    """First and last instruction of each loop of the code that this instruction is in."""
-    return tuple(
-        (each.argval, each.offset)
-        for each in dis.get_instructions(code)
-        if "JUMP" in each.opname and isinstance(each.argval, int) and each.argval <= at <= each.offset
-    )
+def _all_loops(code: CodeType) -> tuple[set[int], ...]:
+    """The instructions of each loop: those from which a jump backwards is reached, but not past its target.
+
+    Not all that is between the two: from Python 3.12 on handlers of exceptions are behind all other code.
+    """
+    bytecode = dis.Bytecode(code)
+    every = list(bytecode)
+    before: dict[int, list[int]] = {each.offset: [] for each in every}
+    for each, following in zip(every, [*every[1:], None], strict=True):
+        if each.opcode in dis.hasjrel:
+            before[each.argval].append(each.offset)
+        if following is not None and not each.opname.startswith(_LEAVES):
+            before[following.offset].append(each.offset)
+    for entry in bytecode.exception_entries:  # type: ignore[attr-defined]
+        before[entry.target].extend(each for each in before if entry.start <= each < entry.end)
+    loops: dict[int, set[int]] = {}
+    for each in every:
+        if each.opcode in dis.hasjrel and each.argval <= each.offset and not each.opname.endswith(_AWAITS):
+            body, ahead = {each.argval}, [each.offset]
+            while ahead:
+                if (offset := ahead.pop()) not in body:
+                    body.add(offset)
+                    ahead.extend(before[offset])
+            if 0 not in body or not each.argval:  # else it is no loop: a handler jumps to what follows its `try`
+                loops.setdefault(each.argval, set()).update(body)
+    return tuple(loops.values())
 
 
 def _same_loop(code: CodeType, at: int, call: int) -> bool:
     """Whether an instruction is in the outermost loop that the call is in; True where that is in none."""
     loops = _loops(code, call)
-    return not loops or any(begin <= at <= end for begin, end in loops)
+    return not loops or any(instruction(code, at) in each for each in loops)
 
 
 @functools.lru_cache(maxsize=256)
@@ -124,14 +154,12 @@ def _calls_next(code: CodeType, at: int) -> bool:
 
 
 @functools.lru_cache(maxsize=256)
-def calls(code: CodeType, at: int, method: str) -> bool:
-    """Returns whether the instruction there calls a method of that name, without arguments."""
-    name, at = "", instruction(code, at)
+def called(code: CodeType, at: int) -> str | None:
+    """Returns what the instruction there calls, by the latest name loaded before it; None for no call."""
+    latest, at = "", instruction(code, at)
     for operation in dis.get_instructions(code):
-        if operation.opname in ("LOAD_METHOD", "LOAD_ATTR"):
-            name = str(operation.argval)
-        elif operation.offset == at:
-            return operation.opname.startswith("CALL") and name == method
-        elif operation.opname not in ("PRECALL", "PUSH_NULL", "CACHE"):
-            name = ""
-    return False
+        if operation.offset >= at:
+            return latest if operation.offset == at and "CALL" in operation.opname else None
+        if operation.opname in _NAMES:
+            latest = str(operation.argval)
+    return None

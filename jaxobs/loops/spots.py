@@ -71,7 +71,7 @@ def _read(frame: FrameType) -> Spot:
     place = call_places.place(frame)
     outside = [line for line in place if not runs_programs(line[0].co_filename)]
     users = next((line for line in outside if not is_plumbing(line[0].co_filename)), outside[0] if outside else None)
-    waits = positions.calls(*place[0], "block_until_ready") or place[0][0].co_name == "block_until_ready"
+    waits = positions.called(*place[0]) == "block_until_ready" or place[0][0].co_name == "block_until_ready"
     return Spot(
         place=place,
         line="" if users is None else f"{shown(users[0].co_filename)}:{positions.line_of(*users)}",

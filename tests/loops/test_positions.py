@@ -41,6 +41,12 @@ LOOPS = {
     "what a trainer's method calls": ("for x in range(2):\n    train_batch_and(slow)", IN_LOOP),
     "a trainer's loop": ("fit()", IN_LOOP),
     "behind the loop": ("for x in range(2):\n    step()\nlook()", None),
+    "behind one with a handler": ("for x in range(2):\n    try: step()\n    except OSError: continue\nlook()", None),
+    "behind it, a handler before": ("try: y = 0\nexcept OSError: pass\nfor x in range(2): step()\nlook()", None),
+    "a handler": (
+        "for x in range(2):\n    step()\n    try: 1 / 0\n    except ValueError: pass\n    except: look()",
+        IN_LOOP,
+    ),
 }
 
 HELPERS = """

@@ -36,9 +36,7 @@ def refuse(*_: Any) -> Any:
 
 
 Hostile: Any = type(
-    "Hostile",
-    (tuple,),
-    dict.fromkeys(("__getattribute__", "__bool__", "__len__", "__iter__", "__getitem__"), refuse),
+    "Hostile", (tuple,), dict.fromkeys(("__getattribute__", "__bool__", "__len__", "__iter__", "__getitem__"), refuse)
 )
 """A node of a pytree whose methods are the user's."""
 

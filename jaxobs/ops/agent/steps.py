@@ -114,8 +114,9 @@ def ask(prometheus: str, asked: Sequence[Question], window: Window, since: float
 
 
 def _step(asked: Question, answer: Answer, window: Window, since: float) -> Step:
+    outcome: Outcome
     if answer.problem is not None:
-        outcome, because = _error(answer.problem)
+        outcome, because = ERROR, f"It could not be asked: {answer.problem}."
     elif not answer.lines and asked.judge is not _beyond:
         outcome, because = _nothing()
     else:
@@ -128,10 +129,6 @@ def _step(asked: Question, answer: Answer, window: Window, since: float) -> Step
         answer=[_series(each) for each in answer.lines[:MOST_ANSWER]], sha256=answer.sha256,
         seconds=round(answer.seconds, 3), runbook=asked.runbook,
     )  # fmt: skip
-
-
-def _error(problem: str) -> tuple[Outcome, str]:
-    return ERROR, f"It could not be asked: {problem}."
 
 
 def _nothing() -> tuple[Outcome, str]:

@@ -8,6 +8,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Sequence
 
 from jaxobs.facts.events import timestamp
+from jaxobs.findings.compilations.support.case import plural
 from jaxobs.ops.agent.report import Context, Report
 from jaxobs.ops.agent.texts import code, escaped
 
@@ -30,7 +31,7 @@ def summary(reports: Iterable[Report], now: float, days: float = 7.0) -> str:
 
 def _summary(found: Sequence[Report], earlier: Sequence[Report], since: str, until: str) -> Iterator[str]:
     yield f"# Incidents from {_short(since)} to {_short(until)}\n"
-    yield f"{_count(len(found), 'incident')}; {len(earlier)} in as many days before.\n"
+    yield f"{plural(len(found), 'incident')}; {len(earlier)} in as many days before.\n"
     if not found:
         return
     yield "| verdict | incidents |"
@@ -165,7 +166,3 @@ def _length(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"

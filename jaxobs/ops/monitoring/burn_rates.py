@@ -297,11 +297,7 @@ def _known_after(objective: Objective, example: Example) -> int:
 
 def _of(objective: Objective, example: Example) -> int:
     """Returns how much the series that the objective counts rise by in a minute."""
-    return sum(rate for name, rate in example.bad.items() if _name(name) in objective.total)
-
-
-def _name(series: str) -> str:
-    return series.partition("{")[0]
+    return sum(rate for name, rate in example.bad.items() if name.partition("{")[0] in objective.total)
 
 
 def _minutes(duration: str) -> int:

@@ -195,11 +195,7 @@ def _document(objective: Objective) -> dict[str, Any]:
             "indicator": {
                 "metadata": {"name": objective.name},
                 "spec": {
-                    "ratioMetric": {
-                        "counter": False,
-                        "bad": metric(objective.bad),
-                        "total": metric(objective.total),
-                    }
+                    "ratioMetric": {"counter": False, "bad": metric(objective.bad), "total": metric(objective.total)}
                 },
             },
         },

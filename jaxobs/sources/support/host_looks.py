@@ -16,7 +16,7 @@ from jaxobs.facts.profile_samples import HostPlace
 from jaxobs.internals.source_files import is_jax, user_line
 from jaxobs.internals.transfers import waits_for_array
 from jaxobs.loops.call_places import instruction
-from jaxobs.loops.positions import calls
+from jaxobs.loops.positions import called
 from jaxobs.profiles.idle import Gap
 from jaxobs.profiles.intervals import Interval
 
@@ -89,7 +89,7 @@ def _doing(frame: FrameType) -> str:
         if each is None:
             break
         code = each.f_code
-        if not depth and calls(code, each.f_lasti, "block_until_ready"):
+        if not depth and called(code, each.f_lasti) == "block_until_ready":
             return WAITS
         if (depth < MOST_DEEP and waits_for_array(code)) or (code.co_name in _MOVES and is_jax(code.co_filename)):
             return "transfer"

@@ -53,8 +53,7 @@ def ran(folder: Path, fault: str, count: int = 1, until: str = "") -> tuple[str,
 
 
 @pytest.mark.parametrize(
-    ("fault", "cause"),
-    [("disk_full", "disk_full"), ("tracer", "tracer_error"), ("donated", "donated_array_used")],
+    ("fault", "cause"), [("disk_full", "disk_full"), ("tracer", "tracer_error"), ("donated", "donated_array_used")]
 )
 def test_the_cause_is_named(tmp_path: Path, fault: str, cause: str) -> None:
     found = diagnose(gather(Inputs(logs=ran(tmp_path, fault))))

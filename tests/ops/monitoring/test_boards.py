@@ -345,10 +345,7 @@ def test_recorded_labels() -> None:
     assert recordings.groups()
 
 
-@pytest.mark.parametrize(
-    ("line", "named"),
-    [("colour: red", "colour"), ("title: [1]", "title"), ("rows: {}", "rows")],
-)
+@pytest.mark.parametrize(("line", "named"), [("colour: red", "colour"), ("title: [1]", "title"), ("rows: {}", "rows")])
 def test_a_wrong_field_of_a_dashboard_is_refused_by_name(
     line: str, named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import dis
-import functools
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Container
-from types import CodeType, FrameType
+from types import FrameType
 
 from jaxobs.base import threads
 from jaxobs.base.guard import guarded
 from jaxobs.internals.source_files import calls_jitted, in_library, is_jax, is_own, is_plumbing, shown
+from jaxobs.loops import positions
 
 MOST_LOOKS = 40
 FEWEST_LOOKS = 10
 _MOST_FRAMES = 200
-_BLOCKING = frozenset({"block_until_ready"})
-"""Methods of arrays that wait for the device in C++."""
-_LOADS = frozenset({"LOAD_METHOD", "LOAD_ATTR", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF"})
 
 
 class Looks:
@@ -82,27 +78,13 @@ def _share(looks: list[bool]) -> float | None:
 def _calls_jax(frame: FrameType, sites: Container[str]) -> bool:
     """Returns whether the innermost frame is in a call of JAX's C++, for all that can be seen."""
     name = frame.f_code.co_filename
-    called = _called(frame.f_code, frame.f_lasti)
+    called = positions.called(frame.f_code, frame.f_lasti)
     if called is None:
         return False
     path = in_library(name)
     if path is not None and calls_jitted(path):
         return True
-    return called in _BLOCKING or f"{shown(name)}:{frame.f_lineno}" in sites
-
-
-@functools.lru_cache(maxsize=256)
-def _called(code: CodeType, at: int) -> str | None:
-    """Returns what the instruction there calls, by the latest name loaded before it; None for no call."""
-    latest = ""
-    for instruction in dis.get_instructions(code):
-        if instruction.offset > at:
-            break
-        if instruction.offset == at:
-            return latest if "CALL" in instruction.opname else None
-        if instruction.opname in _LOADS:
-            latest = str(instruction.argval)
-    return None
+    return called == "block_until_ready" or f"{shown(name)}:{frame.f_lineno}" in sites
 
 
 LOOK_SECONDS = 0.5

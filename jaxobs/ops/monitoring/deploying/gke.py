@@ -7,8 +7,6 @@ cannot be relabelled, so each workload has an object of its own; pods that have 
 
 from __future__ import annotations
 
-from typing import Any
-
 from jaxobs.ops.monitoring.deploying.kubernetes import (
     LABELS,
     MOST_LABELS,
@@ -62,11 +60,8 @@ def rules(groups: list[Object]) -> Object:
 
 def rule_groups(groups: list[Object]) -> Object:
     """Returns the groups without the fields that this operator does not know."""
-    return {"groups": [{**each, "rules": [_rule(rule) for rule in each["rules"]]} for each in groups]}
-
-
-def _rule(rule: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in rule.items() if name in _TAKEN}
+    taken = [[{name: rule[name] for name in rule if name in _TAKEN} for rule in each["rules"]] for each in groups]
+    return {"groups": [{**each, "rules": rules} for each, rules in zip(groups, taken, strict=True)]}
 
 
 def _label(name: str) -> str:

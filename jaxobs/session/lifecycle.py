@@ -10,7 +10,9 @@ import contextlib
 import dataclasses
 import os
 import sys
+import traceback
 from collections.abc import Callable, Collection, Mapping
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from jaxobs.base import config, notebooks, threads
@@ -20,6 +22,7 @@ from jaxobs.base.guard import guard, guarded
 from jaxobs.exporters.otel import providers
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.findings.verdict import judged
+from jaxobs.internals import code_events
 from jaxobs.session.observation import Session
 from jaxobs.state import store
 from jaxobs.web import endpoints
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
 _session: Session | None = None
 _handles: list[Handle] = []
 _lock = threads.RLock()
+_ended_by: BaseException | None = None
+"""What a worker of `multiprocessing` ends by: from Python 3.13 on, its finalizers run when the exception is over."""
 
 
 def install(**settings: Unpack[InstallSettings]) -> None:
@@ -338,13 +343,25 @@ def _at_exit_of_worker() -> None:
         from multiprocessing.util import Finalize
 
         Finalize(None, _exiting, exitpriority=0)
+        work = process.BaseProcess._bootstrap.__code__
+
+        def note(frame: FrameType, exit_code: Any = None) -> None:
+            global _ended_by
+            if frame.f_back is not None and frame.f_back.f_code is work:
+                _ended_by = sys.exc_info()[1]
+            elif exit_code:
+                _ended_by = _ended_by or SystemExit(exit_code)
+
+        code_events.watch(traceback.print_exc.__code__, note)
+        code_events.watch(work, ended=note)
 
 
 @guard("exit")
 def _exiting() -> None:
     # At the interpreter's exit the uncaught exception is over; a worker's finalizers run while it is raised. At a
     # prompt, errors before the last line are no reason to exit.
-    error = sys.exc_info()[1] or (None if hasattr(sys, "ps1") else getattr(sys, "last_value", None))
+    last = None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)
+    error = sys.exc_info()[1] or _ended_by or last
     if error is not None and _session is not None:
         _session.uncaught(error)
     if error is None:

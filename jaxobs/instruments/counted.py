@@ -120,7 +120,7 @@ def _counting(fun: Callable[..., Any], stats: CallStats, watch: bool) -> Callabl
     return __call__
 
 
-_CALL = next(each for each in _counting.__code__.co_consts if isinstance(each, types.CodeType))
+_CALL = next(each for each in _counting.__code__.co_consts if getattr(each, "co_name", "") == "__call__")
 
 
 class CountedFunction:

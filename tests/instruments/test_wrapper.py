@@ -211,7 +211,8 @@ class Model:
         return jnp.float32(2 * self.w)
 
     aot = jaxobs.instrument(jax.jit(lambda x: x + 5).lower(jnp.float32(0)).compile())
-    partial = jaxobs.instrument(functools.partial(lambda x: x + 6))
+    plain_partial = functools.partial(lambda *given: len(given))
+    partial = jaxobs.instrument(plain_partial)
     wrapped_static = jaxobs.instrument(staticmethod(lambda x: x + 7))
     function = jaxobs.instrument(lambda self, x: self.w + x)
 
@@ -242,7 +243,7 @@ def test_methods_of_every_kind() -> None:
 def test_what_does_not_bind_is_not_bound() -> None:
     model = Model()
     assert model.aot(jnp.float32(0)) == Model.aot(jnp.float32(0)) == 5
-    assert model.partial(0) == Model.partial(0) == 6
+    assert model.partial(0) == model.plain_partial(0) and Model.partial(0) == 1  # Python 3.14 binds it
     assert model.aot is Model.aot is Model.__dict__["aot"]
     assert model.wrapped_static(0) == Model.wrapped_static(0) == 7
     assert model.function(1) == Model.function(model, 1) == 3.0

@@ -40,6 +40,7 @@ def looped(tmp_path_factory: pytest.TempPathFactory) -> Reading:
     return traced(tmp_path_factory.mktemp("looped"), jax.jit(scanned), jnp.ones((200, 200)))
 
 
+@pytest.mark.filterwarnings("ignore:builtin type")  # of JAX's; an error there ends the process
 def test_busy_time_is_that_of_an_independent_count(looped: Reading) -> None:
     """JAX's own reader, and moments counted in another way: by a sweep over beginnings and ends."""
     data = pytest.importorskip("jax.profiler").ProfileData.from_file(looped.files[0])

@@ -74,7 +74,9 @@ def test_every_compile_that_was_not_stored_has_its_reason(tmp_path: Path) -> Non
     stored, calling, small, fast = report["compilations"]
     assert [each["cache"] for each in report["compilations"]] == ["miss"] * 4
     assert (stored["uncached_because"], stored["uncached_detail"]) == (None, None)
-    assert calling["uncached_because"] == "callbacks" and "1 host callback," in calling["uncached_detail"]
+    refused = "callbacks" in report["true_reasons"]  # from JAX 0.11 on it is stored
+    assert calling["uncached_because"] == ("callbacks" if refused else None)
+    assert not refused or "1 host callback," in calling["uncached_detail"]
     assert small["uncached_because"] == "too_small" and "is 1,000,000,000" in small["uncached_detail"]
     (size,) = report["true_sizes"]
     about = int(small["uncached_detail"].split(" bytes")[0].rpartition(" ")[2].replace(",", ""))
@@ -82,9 +84,9 @@ def test_every_compile_that_was_not_stored_has_its_reason(tmp_path: Path) -> Non
     assert fast["uncached_because"] == "too_fast"
     assert fast["uncached_detail"].startswith("Compiled in ")
     assert fast["uncached_detail"].endswith("s; jax_persistent_cache_min_compile_time_secs is 1000 s.")
-    assert report["unsaved"] == report["true_reasons"] == {"callbacks": 1, "too_small": 1, "too_fast": 1}
+    assert report["unsaved"] == report["true_reasons"] and len(report["unsaved"]) == 2 + refused
     assert report["true_compiles"] == 4
-    assert entries(tmp_path) == [report["lookups"][0]["key"]]
+    assert entries(tmp_path) == sorted(each["key"] for each in report["lookups"][: 2 - refused])
     assert all(each["reason"] is None for each in report["lookups"]), "there is no event log"
 
 

@@ -35,6 +35,8 @@ class Row:
     """Packages installed next to JAX and prometheus-client."""
     name: str = ""
     """For an environment that is there for its packages."""
+    options: tuple[str, ...] = ()
+    """Of `uv pip install`, which such an environment then needs."""
 
     @property
     def id(self) -> str:
@@ -67,6 +69,7 @@ MATRIX = (
     Row("0.11.2", ("3.12", "3.13")),
     Row(NEWEST, ("3.12",)),
     Row(NEWEST, ("3.13",)),
+    Row(NEWEST, ("3.14",)),
 )
 OWN = Row(own_jax() or NEWEST, (own_python(),))
 """Row of the interpreter that runs this."""
@@ -205,7 +208,7 @@ def _folder(row: Row, version: str) -> Path:
 
 
 def _requirements(row: Row) -> list[str]:
-    return ["jax" if row.jax == NEWEST else f"jax=={row.jax}", "prometheus-client", *row.packages]
+    return [*row.options, "jax" if row.jax == NEWEST else f"jax=={row.jax}", "prometheus-client", *row.packages]
 
 
 def _recipe(row: Row, base: str) -> str:
@@ -249,17 +252,19 @@ def _interpreter(row: Row) -> tuple[str, str]:
             return version, path
     raise NoInterpreterError(
         f"JAX {row.jax} needs Python {' or '.join(row.pythons)}, which this machine does not have. "
-        f"Put `python{row.pythons[0]}` on the PATH, or install it with: uv python install {row.pythons[0]}"
+        f"Put `python{row.pythons[0]}` on the PATH, or install it with: uv python install {row.pythons[0]}; on Debian "
+        f"also with: tools/newer_python {row.pythons[0]}"
     )
 
 
 @functools.cache
 def find_python(version: str) -> str | None:
-    """Path of a Python of that version which runs: ours, on the PATH, pyenv's or uv's."""
+    """Path of a Python of that version which runs: ours, on the PATH, `tools/newer_python`'s, pyenv's or uv's."""
     pyenv = os.environ.get("PYENV_ROOT", os.path.expanduser("~/.pyenv"))
     candidates = [
         sys.executable,
         shutil.which(f"python{version}"),
+        str(ROOT / ".tools" / f"python{version}" / "usr" / "bin" / f"python{version}"),
         *sorted(glob.glob(f"{pyenv}/versions/{version}.*/bin/python{version}"), reverse=True),
         _uv_python(version),
     ]

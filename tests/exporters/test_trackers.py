@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import json
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,7 @@ train()
 def python() -> str:
     """An interpreter that has all of them."""
     try:
-        return str(environment(TRACKERS))
+        return os.environ.get("TRACKERS_PYTHON") or str(environment(TRACKERS))
     except (InstallError, NoInterpreterError) as error:
         missing(str(error))
 
@@ -61,9 +62,6 @@ def train(python: str, tmp_path: Path, before: str = "", during: str = "", **var
     )  # fmt: skip
     assert ended.returncode == 0, ended.stderr
     assert "jaxobs failed" not in ended.stderr, ended.stderr
-
-
-# ----------------------------------------------------------------------------------------------------- in all
 
 
 class Recorded(tracked.Tracker):

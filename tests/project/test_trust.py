@@ -10,7 +10,7 @@ import pytest
 from helpers.paths import ROOT
 
 from tools.trust import __main__ as trust
-from tools.trust import running
+from tools.trust import page, running
 from tools.trust.case import Case
 
 pytestmark = pytest.mark.slow
@@ -25,7 +25,8 @@ def test_a_hostile_program_holds(name: str) -> None:
     assert set(judged.runs) == set(running.WAYS)
 
 
-def test_a_program_that_differs_is_reported() -> None:
+def test_a_program_that_differs_is_reported_and_readme_quotes_the_page() -> None:
+    assert page.get(trust.README, "trust") == trust.quoted(ROOT / "docs" / "trust.md")
     source = 'import sys\nfound = "jaxobs" in sys.modules\nprint(found)\nsys.exit(3 * found)'
     judged = running.judge(Case("a program that looks", "for jaxobs", source, without=("run", "start")))
     assert judged.wrong == ["install: exit code 3 instead of 0", "install: output differs: -False | +True"]

@@ -3,7 +3,8 @@
 python -m tools.trust                              all, and a table of what held
 python -m tools.trust gevent signal                those with one of these words in their names
 python -m tools.trust --full                       100,000 functions and signatures instead of 250
-python -m tools.trust --markdown docs/trust.md     all, and the figures into the page; what does not run keeps its row
+python -m tools.trust --markdown docs/trust.md     all, and the figures into the page; what does not run keeps its row;
+                                                   README.md quotes three rows
 python -m tools.trust --memory 60                  resident memory of busy servers instead, for so many minutes
 
 Each runs plain, under `jaxobs.install()`, `jaxobs.start()` and `jaxobs run`. Standard output, standard error and exit
@@ -33,6 +34,9 @@ GROUPS = {
     "Conditions": conditions.CASES,
 }
 MANY, FULL = 250, 100_000
+README = Path(__file__).resolve().parents[2] / "README.md"
+QUOTED = ("gevent first", "a static argument whose repr locks", "descriptors exhausted")
+"""Names of the programs that README.md has in a table of its own."""
 
 
 def chosen(words: Sequence[str] = (), many: int = MANY) -> dict[str, list[Case]]:
@@ -83,6 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(table(judged))
     if given.markdown is not None:
         page.put(given.markdown, "programs", table(judged, page.get(given.markdown, "programs")))
+        page.put(README, "trust", quoted(given.markdown))
     return 1 if any(each.wrong for found in judged.values() for each in found) else 0
 
 
@@ -111,6 +116,12 @@ def table(judged: dict[str, list[Judged]], before: str = "") -> str:
         "|---|---|---|---:|---:|---:|---:|",
         *lines,
     ])  # fmt: skip
+
+
+def quoted(trust: Path) -> str:
+    """Returns the head of the page's table and the rows that README.md has, too."""
+    lines = page.get(trust, "programs").splitlines()
+    return "\n".join(line for line in lines if line.startswith(("| program |", "|---")) or _name(line) in QUOTED)
 
 
 def _name(line: str) -> str:

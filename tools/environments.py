@@ -36,7 +36,7 @@ class Row:
     name: str = ""
     """For an environment that is there for its packages."""
     options: tuple[str, ...] = ()
-    """Of `uv pip install`, which such an environment then needs."""
+    """Options of `uv pip install`, which such an environment then needs."""
 
     @property
     def id(self) -> str:

@@ -117,15 +117,15 @@ def _all_loops(code: CodeType) -> tuple[set[int], ...]:
     for entry in bytecode.exception_entries:  # type: ignore[attr-defined]
         before[entry.target].extend(each for each in before if entry.start <= each < entry.end)
     loops: dict[int, set[int]] = {}
-    for each in every:
-        if each.opcode in dis.hasjrel and each.argval <= each.offset and not each.opname.endswith(_AWAITS):
-            body, ahead = {each.argval}, [each.offset]
+    for jump in every:
+        if jump.opcode in dis.hasjrel and jump.argval <= jump.offset and not jump.opname.endswith(_AWAITS):
+            body, ahead = {jump.argval}, [jump.offset]
             while ahead:
                 if (offset := ahead.pop()) not in body:
                     body.add(offset)
                     ahead.extend(before[offset])
-            if 0 not in body or not each.argval:  # else it is no loop: a handler jumps to what follows its `try`
-                loops.setdefault(each.argval, set()).update(body)
+            if 0 not in body or not jump.argval:  # else it is no loop: a handler jumps to what follows its `try`
+                loops.setdefault(jump.argval, set()).update(body)
     return tuple(loops.values())
 
 

@@ -38,7 +38,7 @@ _session: Session | None = None
 _handles: list[Handle] = []
 _lock = threads.RLock()
 _ended_by: BaseException | None = None
-"""What a worker of `multiprocessing` ends by: from Python 3.13 on, its finalizers run when the exception is over."""
+"""How a worker of `multiprocessing` ends: from Python 3.13 on, its finalizers run when the exception is over."""
 
 
 def install(**settings: Unpack[InstallSettings]) -> None:

@@ -78,7 +78,7 @@ def counted(row: Row) -> tuple[str, bool]:
     except NoInterpreterError:
         return HERE, False
     except InstallError as error:
-        said = str(error)
+        said = " ".join(str(error).split())
         return (UNRELEASED, False) if re.search(r"no wheels? with|not satisfy Python", said) else (said[-80:], True)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("JAX", "XLA", "PYTHON"))}
     done = subprocess.run(

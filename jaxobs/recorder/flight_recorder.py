@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from jaxobs import internals
 from jaxobs.base import threads
 from jaxobs.base.guard import guard, guarded
-from jaxobs.facts.compilations import EAGER, Compilation
+from jaxobs.facts.compilations import EAGER
 from jaxobs.facts.errors import Error
 from jaxobs.facts.numbers import NonFinite
 from jaxobs.facts.out_of_memory import OutOfMemory
@@ -183,7 +183,8 @@ class FlightRecorder:
         at_site = oom_collection.compiled_at(self._store, site, parsed.program) or oom_collection.of_size(
             self._store, parsed.wanted
         )
-        function = seen.function or _function(at_site) or parsed.program or UNKNOWN
+        known = None if at_site is None else EAGER if at_site.eager else at_site.function
+        function = seen.function or known or parsed.program or UNKNOWN
         stage = parsed.stage
         if stage == "allocate" and (seen.stage or (at_site is not None and not at_site.eager)):
             stage = seen.stage or "run"
@@ -267,10 +268,6 @@ def exit_code(error: SystemExit) -> int:
     if error.code is None:
         return 0
     return error.code & 0xFF if isinstance(error.code, int) else 1
-
-
-def _function(event: Compilation | None) -> str | None:
-    return None if event is None else EAGER if event.eager else event.function
 
 
 def describe(call: Call, static_values: bool) -> str | None:

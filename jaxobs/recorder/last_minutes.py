@@ -128,17 +128,13 @@ def _finding(finding: Finding) -> Iterator[str]:
 def _grouped(events: Sequence[Event]) -> Iterator[list[Event]]:
     """The events in order; eager operations that were compiled in a row are one."""
     ordered = sorted(events, key=lambda each: (each.time, each.sequence))
-    told = [each for each in ordered if not isinstance(each, CacheLookup) or _tells(each)]
+    # A lookup that says no more than the compilation that follows is left out.
+    told = [e for e in ordered if not isinstance(e, CacheLookup) or e.reason or e.differs or e.saved_seconds]
     for eager, group in itertools.groupby(told, lambda each: isinstance(each, Compilation) and each.eager):
         if eager:
             yield list(group)
         else:
             yield from ([each] for each in group)
-
-
-def _tells(lookup: CacheLookup) -> bool:
-    """Returns whether a lookup says more than the compilation that follows."""
-    return bool(lookup.reason or lookup.differs or lookup.saved_seconds)
 
 
 def _told(group: list[Event]) -> str | None:

@@ -107,11 +107,9 @@ def plain(entry: Entry) -> dict[str, Any]:
     """Returns an entry as dictionaries, texts and numbers."""
     found = asdict(entry)
     functions = sorted(found["functions"].items())
-    return found | {"functions": {name: cost | {"flops": _whole(cost["flops"])} for name, cost in functions}}
-
-
-def _whole(value: float | None) -> float | None:
-    return int(value) if value is not None and value == int(value) else value
+    flops = {name: cost["flops"] for name, cost in functions}
+    whole = {name: int(each) for name, each in flops.items() if each is not None and each == int(each)}
+    return found | {"functions": {name: cost | {"flops": whole.get(name, flops[name])} for name, cost in functions}}
 
 
 def write(path: Path, entries: Mapping[str, Entry]) -> None:

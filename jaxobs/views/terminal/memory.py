@@ -40,7 +40,8 @@ def _memory_row(device: DeviceState, label: int, surface: Surface) -> Line:
     if known is None:
         return line + plain("not sampled yet", "dim")
     room = max(min((surface.width - label) // 4, 48), 8)
-    history = [float(value) for _, in_use, live in device.history if (value := _first(in_use, live)) is not None]
+    values = [live if in_use is None else in_use for _, in_use, live in device.history]
+    history = [float(value) for value in values if value is not None]
     if known.in_use_bytes is not None and known.limit_bytes:
         fraction = _fraction(known)
         style = "bad" if fraction >= 0.95 else "warn" if fraction >= 0.85 else "good"
@@ -62,10 +63,6 @@ def _memory_row(device: DeviceState, label: int, surface: Surface) -> Line:
         f"largest free {size(known.largest_free_block_bytes)}" if known.largest_free_block_bytes else "",
     ]
     return _told(line, more, surface)
-
-
-def _first(*values: int | None) -> int | None:
-    return next((value for value in values if value is not None), None)
 
 
 def _arrays(count: int | None) -> str:

@@ -23,9 +23,6 @@ _POOL = os.path.join("concurrent", "futures", "thread.py")
 _LOADS = frozenset(("LOAD_GLOBAL", "LOAD_NAME"))
 _NAMES = _LOADS | {"LOAD_ATTR", "LOAD_DEREF", "LOAD_METHOD"}
 _LEAVES = ("JUMP_BACKWARD", "JUMP_FORWARD", "RAISE_", "RERAISE", "RETURN_CONST", "RETURN_VALUE")
-"""First letters of instructions that the next one does not follow."""
-_AWAITS = "NO_INTERRUPT"
-"""End of the name of jumps that do not make a loop of the program."""
 
 
 def position(here: Place, call: Place) -> str | None:
@@ -106,8 +103,7 @@ def _all_loops(code: CodeType) -> tuple[set[int], ...]:
 
     Not all that is between the two: from Python 3.12 on handlers of exceptions are behind all other code.
     """
-    bytecode = dis.Bytecode(code)
-    every = list(bytecode)
+    every = list(bytecode := dis.Bytecode(code))
     before: dict[int, list[int]] = {each.offset: [] for each in every}
     for each, following in zip(every, [*every[1:], None], strict=True):
         if each.opcode in dis.hasjrel:
@@ -118,7 +114,7 @@ def _all_loops(code: CodeType) -> tuple[set[int], ...]:
         before[entry.target].extend(each for each in before if entry.start <= each < entry.end)
     loops: dict[int, set[int]] = {}
     for jump in every:
-        if jump.opcode in dis.hasjrel and jump.argval <= jump.offset and not jump.opname.endswith(_AWAITS):
+        if jump.opcode in dis.hasjrel and jump.argval <= jump.offset and not jump.opname.endswith("NO_INTERRUPT"):
             body, ahead = {jump.argval}, [jump.offset]
             while ahead:
                 if (offset := ahead.pop()) not in body:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import time
 import weakref
 from collections import deque
@@ -92,9 +93,9 @@ class Seen:
 
     def given(self, arguments: Sequence[Any]) -> None:
         """Takes in the arguments of a call."""
-        parts = [each.values() if isinstance(each, dict) else [each] for each in arguments]
-        large = [each for each in itertools.chain(*parts) if getattr(type(each), "__module__", "") == "numpy"]
-        large = [each for each in large if each.nbytes >= LARGE_BYTES]
+        kinds = (sys.modules["numpy"].ndarray, sys.modules["numpy"].memmap)  # a subclass has methods of the program's
+        parts = [each.values() if type(each) is dict else [each] for each in arguments]
+        large = [each for each in itertools.chain(*parts) if type(each) in kinds and each.nbytes >= LARGE_BYTES]
         before = [reference() for reference in self.large]
         self.again = sum(each.nbytes for each in large if any(each is other for other in before))
         self.large = [weakref.ref(each) for each in large]

@@ -24,7 +24,6 @@ def find(scene: Scene) -> Iterator[Case]:
         took = loop.dispatching if loop.name == EAGER else None
         if took is None or took.share < LEAST_SHARE or took.seconds < LEAST_SECONDS:
             continue
-        lines = [each for each in loop.lines if each.category == "step"]
         yield Case(
             function=EAGER,
             severity="info",
@@ -38,6 +37,6 @@ def find(scene: Scene) -> Iterator[Case]:
             ),
             where=took.line,
             seconds=took.seconds,
-            evidence=[f"{each.line}: {duration(each.seconds)}" for each in lines[:3]],
+            evidence=[f"{each.line}: {duration(each.seconds)}" for each in loop.lines if each.category == "step"][:3],
             data={"share": took.share},
         )

@@ -230,7 +230,8 @@ def test_static_arguments_whose_texts_are_alike(name: str) -> None:
 
 
 def test_functions_of_one_name_are_told_by_their_lines() -> None:
-    old, new = (lambda x: x, lambda x: x)
+    old = lambda x: x  # noqa: E731
+    new = lambda x: x  # noqa: E731
     (change,) = told(taken(X, old, static=(1,)), taken(X, new, static=(1,)))
     line = old.__code__.co_firstlineno
     assert f"test_changes_differ.py:{line + 1} instead of test_changes_differ.py:{line};" in change.after

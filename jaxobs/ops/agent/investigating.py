@@ -75,9 +75,8 @@ def _report(
     unseen: bool,
 ) -> Report:  # fmt: skip
     subject, now = incident.whose(), window.end
-    named = incident.names()
-    found = diagnose(seen.evidence.without(one for one in seen.evidence.of_kind(ALERT) if one.name in named))
-    book = _Evidence()
+    found = diagnose(seen.evidence)
+    book = _Evidence(seen)
     causes = _causes(found, incident.names(), book)
     explaining = [each for each in causes if each.explains_alert is not False]
     others = [each for each in causes if each.explains_alert is False]
@@ -249,15 +248,18 @@ def _verdict(
 
 
 class _Evidence:
-    """The quotes of a report, each once, with ids that the rest refers to."""
+    """The quotes of a report, each once, with ids that the rest refers to. An alert is what is to be explained."""
 
-    def __init__(self) -> None:
+    def __init__(self, seen: Seen) -> None:
         self.found: list[Evidence] = []
+        self._alerts = {(one.source, one.place, one.quoted) for one in seen.evidence.of_kind(ALERT)}
         self._ids: dict[Quote, str] = {}
 
     def ids(self, quotes: Iterable[Quote]) -> list[str]:
         ids = []
         for quote in quotes:
+            if (quote.source, quote.place, quote.text) in self._alerts:
+                continue
             if quote not in self._ids:
                 if len(self.found) >= MOST_EVIDENCE:
                     continue
@@ -277,6 +279,7 @@ def _causes(found: Diagnosis, names: Sequence[str], book: _Evidence) -> list[Cau
             consequences=list(each.consequences), explains_alert=_explains(each, names),
         )
         for each in found.causes
+        if book.ids(each.evidence)
     ]  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from jaxobs.ops.diagnosis import counters
-from jaxobs.ops.diagnosis.evidence import LINE, METRIC, PROGRESS, Evidence, Observation
+from jaxobs.ops.diagnosis.evidence import ALERT, LINE, METRIC, PROGRESS, Evidence, Observation
 from jaxobs.ops.diagnosis.knowledge import FINDINGS, Functions
 
 _CHECK = re.compile(
@@ -39,9 +39,10 @@ _STUCK_SECONDS = 3600.0
 """As in JaxCompilationStuck."""
 
 
-def _is_short_compilation(_: Evidence, sign: Observation) -> bool:
-    """Whether a compilation had been in progress for an ordinary time when the sample was taken."""
-    if sign.name != _OLDEST:
+def _is_short_compilation(evidence: Evidence, sign: Observation) -> bool:
+    """Whether a compilation had been in progress for an ordinary time, and no alert of a site's own says otherwise."""
+    alerts = [each.process for each in evidence.of_kind(ALERT) if each.name == "JaxCompilationStuck"]
+    if sign.name != _OLDEST or sign.process in alerts:
         return False
     return not sign.history or sign.history[-1][0] - (sign.value or 0.0) < _STUCK_SECONDS
 

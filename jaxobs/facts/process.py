@@ -90,7 +90,7 @@ class InternalError:
     """A failure of jaxobs itself."""
 
     since: float
-    """Time of the first one at its place."""
+    """Time of the first failure with that name."""
     text: str
     """Type and message; of the system's errors with number and path."""
 

@@ -112,7 +112,7 @@ def _causes(findings: Sequence[Finding]) -> dict[str, str]:
 
 
 def _same_fault(one: Finding, other: Finding) -> bool:
-    """Returns whether one array, or one object made anew, makes another function compile, too, which costs more."""
+    """Returns whether one array, or one object made again, makes another function compile, too, which costs more."""
     maker = one.function.rpartition(".")[0]
     made = maker.endswith("<locals>") or maker.rpartition(".")[2][:1].isupper()  # by a function, or in a class
     made = made and one.finding == recreated_functions.NAME and other.function.startswith(f"{maker}.")

@@ -46,6 +46,8 @@ FEWEST_CALLS = 20
 """Calls of a function that make a loop."""
 OPERATION_SECONDS = 0.5
 """Between two looks at where an operation outside of jitted functions is called from, after two in a row."""
+OPERATIONS_SECONDS = 10.0
+"""Seconds, less compilations, for which one place calls one in a loop: models are built in less."""
 MOST_FUNCTIONS = 200
 CHARGED = 0
 """The number of the charged thread in marks."""
@@ -278,9 +280,7 @@ class SeenCalls:
         elif seen.place is not before:
             seen.place = None
             del marks[:]
-        elif len(marks) >= FEWEST_CALLS and marks[0][0] + call_places.LONG_SECONDS <= now - (
-            marks[-1][2] - marks[0][2]
-        ):
+        elif len(marks) >= FEWEST_CALLS and now - marks[0][0] - marks[-1][2] + marks[0][2] >= OPERATIONS_SECONDS:
             self.functions[EAGER] = seen
             seen.ignored, seen.first, seen.began = False, None, marks[0][0]
             self._find(seen, seen.times(FEWEST_CALLS))
@@ -302,8 +302,10 @@ class SeenCalls:
 
     def _find(self, seen: Seen, times: Sequence[float]) -> None:
         """A function is called in a loop, as it seems before the sampler has looked."""
-        if len(times) < 2 or self._check_server(seen) or self._training:
+        if len(times) < 2 or self._check_server(seen) or (self._training and EAGER not in self.functions):
             return
+        if self._training and self.functions[EAGER] is not seen:
+            self.functions.pop(EAGER).ignored = True  # what came before the training
         if seen.category is None:
             seen.category, self._training = "step", True
         if self.clock is not None:

@@ -179,9 +179,7 @@ def _python_type(text: str) -> str | None:
 
 
 def _example(*types: str) -> str:
-    if set(types) == {"int", "float"}:
-        return "1.0, not 1"
-    return "not " + " and ".join(sorted(set(types)))
+    return "1.0, not 1" if set(types) == {"int", "float"} else "not " + " and ".join(sorted(set(types)))
 
 
 def _jnp(dtype: str) -> str:

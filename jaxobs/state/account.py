@@ -255,9 +255,7 @@ class Account:
     def category(self) -> str:
         """The category that is charged now."""
         top = self._innermost()
-        if top is not self._root:
-            return top.category
-        return self.rest.category or top.category
+        return top.category if top is not self._root else self.rest.category or top.category
 
     def open_scopes(self) -> list[tuple[str, float]]:
         """Returns category and start (by the clock) of the open scopes, the innermost first. Any thread may ask."""

@@ -14,7 +14,7 @@ ENTRY = Entry(
     first_try=FirstTry(
         "wrong", "the cost of compiling alone; the rest of the time, which dispatching takes, was unknown"
     ),
-    loop=Loop("<eager>", 2500),
+    loop=Loop("<eager>", 5000),
     differs=dict.fromkeys(
         ("finding eager_initialization",), "Where compiling the operations takes more than a second, that is told, too."
     ),

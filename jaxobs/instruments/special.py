@@ -20,8 +20,7 @@ _NAMES = (
     *_BINARY, *(f"r{each}" for each in _BINARY), *(f"i{each}" for each in _BINARY if each != "divmod"),
 )  # fmt: skip
 NAMES = frozenset(f"__{each}__" for each in _NAMES)
-"""Special methods that Python looks up, but for those that make, copy, represent, pickle and bind an object.
-"""
+"""Special methods that Python looks up, but for those that make, copy, represent, pickle and bind an object. """
 
 
 def of(kind: type) -> frozenset[str]:

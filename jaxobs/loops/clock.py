@@ -358,11 +358,10 @@ class Clock:
 
     def dispatching(self, loop: str) -> HostLine | None:
         """Returns the seconds of dispatching that counted as steps, at the line with most; None if there were none."""
-        spent = {line: each.dispatched for line, each in self._in_jax.copy().items() if each.dispatched}
-        total = self._since_first_step(loop)
-        if not total or not spent:
+        spent = {line: each.dispatched for line, each in self._in_jax.copy().items()}
+        total, seconds = self._since_first_step(loop), sum(spent.values())
+        if not total or not seconds:
             return None
-        seconds = sum(spent.values())
         return HostLine(line=max(spent, key=spent.__getitem__), category="step", seconds=seconds, share=seconds / total)
 
     def _since_first_step(self, loop: str) -> float:

@@ -9,6 +9,7 @@ import dis
 import functools
 import itertools
 import os
+from bisect import bisect_left
 from types import CodeType
 
 from jaxobs.internals.source_files import is_plumbing, runs_programs
@@ -52,9 +53,8 @@ def position(here: Place, call: Place) -> str | None:
         around = any(_makes_turns(*line) for line in call[len(call) - common :])
         around |= code is its_code and _makes_turns(its_code, its_call) and _same_loop(code, at, its_call)
         return IN_LOOP if around else None
-    if _name(code, at) in _ITERATES or any(each[0].co_name == "__next__" for each in here[:depth]):
-        return IN_INPUT
-    if any(_calls_next(*each) for each in here[: depth + 1]):
+    iterates = _name(code, at) in _ITERATES or any(each[0].co_name == "__next__" for each in here[:depth])
+    if iterates or any(_calls_next(*each) for each in here[: depth + 1]):
         return IN_INPUT
     around_call = len(call) - 1 - common < loop < len(call)
     library = all(is_plumbing(code.co_filename) for code, _ in here[: len(here) - common])
@@ -85,10 +85,7 @@ def _name(code: CodeType, at: int) -> str:
 
 def line_of(code: CodeType, at: int) -> int:
     """The line of an instruction; 0 where the code does not tell."""
-    for begin, end, line in code.co_lines():
-        if begin <= at < end:
-            return line or 0
-    return 0
+    return next((line or 0 for begin, end, line in code.co_lines() if begin <= at < end), 0)
 
 
 def _loops(code: CodeType, at: int) -> list[set[int]]:
@@ -99,29 +96,44 @@ def _loops(code: CodeType, at: int) -> list[set[int]]:
 
 @functools.lru_cache(maxsize=256)
 def _all_loops(code: CodeType) -> tuple[set[int], ...]:
-    """The instructions of each loop: those from which a jump backwards is reached, but not past its target.
+    """Returns the natural loops of the code: the instructions from which a jump back to the loop's head is reached.
 
-    Not all that is between the two: from Python 3.12 on handlers of exceptions are behind all other code.
+    They do not lie together: from Python 3.12 on, handlers of exceptions are behind all other code.
     """
     every = list(bytecode := dis.Bytecode(code))
-    before: dict[int, list[int]] = {each.offset: [] for each in every}
-    for each, following in zip(every, [*every[1:], None], strict=True):
-        if each.opcode in dis.hasjrel:
-            before[each.argval].append(each.offset)
-        if following is not None and not each.opname.startswith(_LEAVES):
-            before[following.offset].append(each.offset)
-    for entry in bytecode.exception_entries:  # type: ignore[attr-defined]
-        before[entry.target].extend(each for each in before if entry.start <= each < entry.end)
+    after: dict[int, list[int]] = {each.offset: [] for each in every}
+    for number, each in enumerate(every):
+        if not each.opname.startswith(_LEAVES):
+            after[each.offset] += [following.offset for following in every[number + 1 : number + 2]]
+        if each.opcode in dis.hasjrel and not each.opname.endswith("NO_INTERRUPT"):
+            after[each.offset].append(each.argval)
+    offsets = [*after]
+    for entry in bytecode.exception_entries:  # type: ignore[attr-defined]  # typeshed lacks it
+        for offset in offsets[bisect_left(offsets, entry.start) : bisect_left(offsets, entry.end)]:
+            after[offset].append(entry.target)
+    before: dict[int, list[int]] = {each: [] for each in offsets}
     loops: dict[int, set[int]] = {}
-    for jump in every:
-        if jump.opcode in dis.hasjrel and jump.argval <= jump.offset and not jump.opname.endswith("NO_INTERRUPT"):
-            body, ahead = {jump.argval}, [jump.offset]
-            while ahead:
-                if (offset := ahead.pop()) not in body:
-                    body.add(offset)
-                    ahead.extend(before[offset])
-            if 0 not in body or not jump.argval:  # else it is no loop: a handler jumps to what follows its `try`
-                loops.setdefault(jump.argval, set()).update(body)
+    jumps: list[tuple[int, int]] = []
+    seen, path, ahead = {0}, {0}, [(0, iter(after[0]))]  # a search in depth: what leads back to its path closes a loop
+    while ahead:
+        offset, ways = ahead[-1]
+        target = next(ways, None)
+        if target is None:
+            path.discard(ahead.pop()[0])
+            continue
+        before[target].append(offset)
+        if target in path:
+            jumps.append((offset, target))
+        elif target not in seen:
+            seen.add(target)
+            path.add(target)
+            ahead.append((target, iter(after[target])))
+    for jump, target in jumps:
+        body, within = loops.setdefault(target, {target}), [jump]
+        while within:
+            if (offset := within.pop()) not in body:
+                body.add(offset)
+                within.extend(before[offset])
     return tuple(loops.values())
 
 

@@ -79,8 +79,7 @@ class SeenCalls:
         self._known: dict[int, Seen] = {}
         self._references: dict[int, weakref.ref[Any]] = {}
         self._left = FIRST_CALLS
-        self._due = 0.0
-        """The moment from which on the next operation is looked at."""
+        self._due = 0.0  # the next operation is looked at from then on
         self._granted = perf_counter()
         self._wall: Wall | None = None
         self._version = -1

@@ -85,11 +85,8 @@ class FlightRecorder:
         """Reports an exception that is out of memory, or that was raised from one; the first time it is shown."""
         for link in user_errors.chain(error):
             parsed = user_errors.parsed_error(link)
-            if parsed is None or parsed.harmless:
-                continue
-            if not self._known.is_new(link):
-                return None
-            return self._report(link, parsed, seen or Seen())
+            if parsed is not None and not parsed.harmless:
+                return self._report(link, parsed, seen or Seen()) if self._known.is_new(link) else None
         return None
 
     @guard("flight_recorder.uncaught")

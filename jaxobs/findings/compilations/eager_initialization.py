@@ -12,8 +12,7 @@ NAME = "eager_initialization"
 FOLLOWS = ("unjitted_operations",)
 
 PROGRAMS = 24
-"""Different programs: a script that prints a few sums stays below, the smallest network of three layers does
-not."""
+"""Different programs: a script that prints a few sums stays below, the smallest network of three layers does not."""
 
 SECONDS = 1.0
 """Time that they took together: what is faster is not worth a change."""

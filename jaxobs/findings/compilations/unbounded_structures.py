@@ -11,8 +11,7 @@ from jaxobs.findings.compilations.support.static_arguments import looks_alike
 NAME = "unbounded_structures"
 
 MANY = 6
-"""Structures that no earlier call had: optional arguments and a model in training and evaluation make two to
-four."""
+"""Structures that no earlier call had: optional arguments and a model in training and evaluation make two to four."""
 
 MOST_CHANGES = 16
 

@@ -248,7 +248,7 @@ def _verdict(
 
 
 class _Evidence:
-    """The quotes of a report, each once, with ids that the rest refers to. Alerts are left out: they must be explained."""
+    """The quotes of a report, each once, with ids. Alerts are left out: the report explains them by other evidence."""
 
     def __init__(self, seen: Seen) -> None:
         self.found: list[Evidence] = []

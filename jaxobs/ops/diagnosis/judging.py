@@ -241,7 +241,7 @@ def _reaches(case: Case, named: Sequence[Case], standing: Mapping[str, Case]) ->
 
 
 def _of_today(roots: Sequence[Case]) -> list[Case]:
-    """Those that are shown by processes that go on; of one that was replaced since, only what may have ended it."""
+    """Returns the faults of processes that go on, and of one that was replaced since those that may have ended it."""
     shown = [each for each in roots if not all(FORMER in one.data for one in each.strong)]
     kept = [each for each in roots if not shown or each in shown or each.impact == IMPACTS.index(ENDED)]
     for each in roots:

@@ -127,9 +127,7 @@ def middle(text: str, width: int, ellipsis: str = "…") -> str:
 
 def end(text: str, width: int, ellipsis: str = "…") -> str:
     """`text` in at most `width` characters, cut at the end."""
-    if len(text) <= width:
-        return text
-    return (text[: max(width - len(ellipsis), 0)].rstrip() + ellipsis)[:width]
+    return text if len(text) <= width else (text[: max(width - len(ellipsis), 0)].rstrip() + ellipsis)[:width]
 
 
 def tail(text: str, width: int, ellipsis: str = "…") -> str:

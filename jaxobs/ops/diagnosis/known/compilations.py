@@ -36,7 +36,7 @@ def _of_a_check(evidence: Evidence, signs: Sequence[Observation]) -> list[Observ
 
 _OLDEST = "jax_compilation_oldest_start_timestamp_seconds"
 _STUCK_SECONDS = 3600.0
-"""As in JaxCompilationStuck."""
+"""Seconds of a compilation, as in JaxCompilationStuck."""
 
 
 def _is_short_compilation(evidence: Evidence, sign: Observation) -> bool:
@@ -57,7 +57,7 @@ _TRACED_AGAIN = re.compile(r"TRACING CACHE MISS at .{1,300}\(([\w.<>-]+)\)")
 
 
 def _again(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
-    """Of lines about compilations, those of functions that compile between the steps; of counts, those that cost."""
+    """Returns lines about functions that compile between the steps, and counts of compilations that cost time."""
     first: dict[tuple[str, str], int] = {}
     for each in evidence.of_kind(PROGRESS):
         key = (each.source, each.process)
@@ -77,7 +77,7 @@ def _again(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation
 
 
 _LEAST_SECONDS, _LEAST_SHARE = 60.0, 0.2
-"""Of the time of a process that went into compilations."""
+"""Seconds, and share of a process's time, that went into compilations."""
 
 
 def _is_costly(evidence: Evidence, sign: Observation) -> bool:
@@ -145,9 +145,9 @@ def _is_judged_well(evidence: Evidence, sign: Observation) -> bool:
 _REQUESTS = "jax_requests_total"
 _LEAST_REQUESTS = 100
 _SHARE_OF_REQUESTS = 0.01
-"""Of the requests of a process that is no longer young. As in JaxColdRequestsHigh."""
+"""Share of the requests of a process that is no longer young, as in JaxColdRequestsHigh."""
 _SHARE_SINCE_THE_START = 0.2
-"""The same where it is not known when the process started: each warms up."""
+"""Share of the requests if it is not known when the process started: each warms up."""
 
 
 def _are_few_requests(evidence: Evidence, sign: Observation) -> bool:

@@ -26,7 +26,7 @@ _THROTTLED, _SLOWDOWN, _BUSY = "accelerator_throttled", "accelerator_slowdown_ra
 _WINDOW = 900.0
 """Seconds up to now, as in the alert."""
 _LEAST_SLOWDOWN = 0.05
-"""Of the window: short spells come with bursts of load. Of throttling, as much as in the alert."""
+"""Share of the window, by metric: short spells come with bursts of load. For throttling the alert has the same."""
 _LEAST_BUSY = 0.1
 """An idle device slows nobody down."""
 

@@ -56,7 +56,7 @@ def _of_a_device(evidence: Evidence, signs: Sequence[Observation]) -> list[Obser
 
 
 _TERMINATED = "kube_pod_container_status_last_terminated_reason"
-"""Of kube-state-metrics."""
+"""Metric of kube-state-metrics."""
 
 
 def _is_of_other_containers(evidence: Evidence, sign: Observation) -> bool:
@@ -71,7 +71,7 @@ _LIVE_BYTES = "jax_live_array_bytes"
 _PARTS = 6
 _LEAST_POINTS = 30
 _LEAST_GROWTH = 0.2
-"""Of a history: the lowest value of each part is above that of the part before, by so much of the first in all."""
+"""Growth over a history as a share of its beginning: the lowest value of each part is above that before."""
 _LEAST_PACE = 0.5
 """Growth of the second half against the first: what fills up slows down."""
 

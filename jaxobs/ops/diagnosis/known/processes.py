@@ -25,9 +25,9 @@ _LEAST_PAUSE, _TIMES_OF_PAUSE = 300.0, 10.0
 
 
 def _waits(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
-    """Those that say nothing after it, unless others make steps: a process that waits for them could not.
+    """Returns signs behind which a process says nothing, unless others make steps: one that waits for them could not.
 
-    And those that go on logging, but not their steps.
+    Signs of processes that continue to log, but not their steps, are among them.
     """
     return [
         each
@@ -47,7 +47,7 @@ def _has_stalled(evidence: Evidence, last: Observation) -> bool:
 
 _ALL_STEPS = "jax_steps_total"
 _LEAST_REST, _TIMES_OF_REST = 900.0, 20.0
-"""The same of a counter, which shows rests no better than it is scraped. As in JaxStepsStalled."""
+"""Seconds, and multiple of the longest rest before, in which a counter does not rise, as in JaxStepsStalled."""
 _AT_WORK = 0.5
 """Share of a rest that a process spends in a step or waiting for input: one that has ended its loop does neither."""
 
@@ -83,13 +83,13 @@ _LEAST_SILENCE = 60.0
 _TIMES_OF_SILENCE = 5.0
 """A pause is a silence if it is so many times as long as any before, and so long."""
 _LEAST_AGE, _TIMES_OF_AGE = 900.0, 30.0
-"""The same of a file that nobody writes any more."""
+"""Seconds, and multiple of the longest pause before, for which nobody has written a file."""
 _ZONES = 900.0
 """Seconds by which the clocks of time zones differ, and multiples of it."""
 
 
 def _stopped(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
-    """Those that stopped between their steps, and no end and no error is told of them."""
+    """Returns the last signs of processes that stopped between their steps, without an end or an error."""
     ended = {(each.source, each.process) for each in evidence.of_kind(END)}
     faults = list(evidence.of_kind(LINE))
     steps = {(each.source, each.process): each.place for each in evidence.of_kind(PROGRESS)}
@@ -291,7 +291,7 @@ def _slow_windows(evidence: Evidence) -> Mapping[int, int]:
 
 
 def _behind(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
-    """Of step times, those that are longer than the peers'."""
+    """Returns the step times that are longer than the peers'."""
     slow = _slow_windows(evidence)
     return [
         each
@@ -301,7 +301,7 @@ def _behind(evidence: Evidence, signs: Sequence[Observation]) -> list[Observatio
 
 
 def _since_window(evidence: Evidence, sign: Observation) -> float | None:
-    """Of step times with a history: since which window they are longer."""
+    """Returns the moment since which step times with a history are longer."""
     if sign.name not in _SECONDS or not sign.history:
         return sign.time
     return sign.history[-1][0] - _WINDOW * _slow_windows(evidence).get(id(sign), 0)

@@ -13,13 +13,13 @@ from jaxobs.ops.diagnosis.knowledge import Functions
 _CALLS = "jax_function_calls_total"
 _LEAST_REQUESTS = 5
 _SHARE_OF_CALLS = 0.01
-"""Of the calls of a function: programs that try what fits, and then run for long, stay below."""
+"""Share of a function's calls: programs that try what fits, and then run for long, stay below."""
 _APART = 300
 """Lines of a log between two requests that fail, tracebacks and all: beyond, they are exceptions."""
 
 
 def _often(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
-    """Of the requests in a log that fail, those that come close behind each other; of errors, those beside a count."""
+    """Returns failed requests in a log that come close behind each other, and errors that a count bears out."""
     lines: defaultdict[tuple[str, str], list[Observation]] = defaultdict(list)
     for each in signs:
         if each.kind == LINE:

@@ -19,11 +19,11 @@ from jaxobs.ops.diagnosis.knowledge import Functions
 _DELETES = re.compile(r"\b(?:rmtree|unlink|remove|rmdir|_?delete\w*)\(")
 
 _UNFINISHED = re.compile(r"(?i:\b(?:incomplete|unfinished|temporary|tmp|not (?:finalized|committed))\b)")
-"""Of a save that was interrupted: the next run may do without it."""
+"""Text of a save that was interrupted: the next run may do without it."""
 
 
 def _missed_checkpoints(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
-    """Without what is missed by nobody, for it is to be deleted, and what the reader of the input misses."""
+    """Returns signs of files that somebody misses: none that the job deletes, and none of the input's reader."""
     return [
         each
         for each in signs
@@ -41,11 +41,11 @@ _LEAST_WAITING = 30.0
 _LEAST_OF_A_SHORT_RUN = 10.0
 """Seconds of waiting in a run so short that the process itself counts the finding as information."""
 _SECONDS_OF_DECLARED = 300.0
-"""The same where an input is declared: its first wait, which may be long, is counted, and the finding leaves it out."""
+"""Seconds where an input is declared: its first wait, which may be long, is counted, and the finding leaves it out."""
 _SHARE = 0.5
-"""Of the time in steps and waiting for input. As in the finding `input_bound`."""
+"""Share of the time in steps and waiting for input, as in the finding `input_bound`."""
 _SHARE_OF_ALL = 0.25
-"""Of all the time: what started a minute ago is compiling, and has made a few steps."""
+"""Share of all time: what started a minute ago is compiling, and has made a few steps."""
 
 
 def _is_small_wait(evidence: Evidence, sign: Observation) -> bool:

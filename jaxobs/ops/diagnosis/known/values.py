@@ -16,9 +16,9 @@ def _comes_first(evidence: Evidence, signs: Sequence[Observation]) -> list[Obser
 
 
 _SHARE = 0.0006
-"""Of the steps: loss scaling in 16 bits overflows in one of 2,000, as it is meant to. As in JaxNonFiniteValues."""
+"""Share of the steps: loss scaling in 16 bits overflows in one of 2,000, as it must. As in JaxNonFiniteValues."""
 _SHARE_OF_GRADIENTS = 0.01
-"""The same of gradients, for a scale that is raised more often. As in the finding of the process."""
+"""Share for gradients, whose scale is raised more often, as in the finding of the process."""
 _GRADIENTS = re.compile("grad|scale|overflow", re.IGNORECASE)
 _BEST = re.compile(r"(?:^|[^a-z])(?:best|lowest|smallest|minimum)(?:[^a-z]|$)", re.IGNORECASE)
 _BEST_SO_FAR = re.compile(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from jaxobs.loops.call_places import Place, place
-from jaxobs.loops.positions import IN_CALL, IN_INPUT, IN_LIBRARY, IN_LOOP, is_task, position
+from jaxobs.loops.positions import IN_CALL, IN_INPUT, IN_LIBRARY, IN_LOOP, _all_loops, is_task, position
 
 LOOPS = {
     "a generator": ("for x in generated():\n    step()", IN_INPUT),
@@ -150,6 +150,19 @@ def test_a_task_of_a_pool_is_no_turn_unless_it_makes_turns() -> None:
     with ThreadPoolExecutor(1) as pool:
         assert is_task(pool.submit(lambda: place(sys._getframe())).result())
         assert not is_task(pool.submit(looped).result()[0]) and not is_task(looped()[0])
+
+
+def test_a_wait_for_another_coroutine_is_no_loop_and_many_handlers_take_no_time() -> None:
+    """Python writes an `await` as a loop that sends. Time grows with the code, not with its square: a minute else."""
+
+    async def once(step: Any) -> None:
+        await step()
+
+    assert _all_loops(once.__code__) == ()
+    scope: dict[str, Any] = {}
+    exec("def handles(x):\n    for n in x:\n        n()\n" + "    with x:\n        x = 1\n" * 3000, scope)
+    (loop,) = _all_loops(scope["handles"].__code__)
+    assert 0 < len(loop) < 12
 
 
 def test_stacks_that_are_too_deep_or_have_nothing_in_common_say_nothing() -> None:

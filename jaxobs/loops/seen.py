@@ -24,10 +24,10 @@ PLACE_SECONDS = 0.05
 SLOW, SLOW_SECONDS = 3.0, 0.1
 """A turn that takes more times the mean, and more than that, is not a usual one."""
 
-Mark = tuple[float, int, float, int]
+Mark = tuple[float, int, float, float]
 """A call: when it was dispatched, or began where that is known and much earlier, by `perf_counter`; its thread (0 the
-charged one); what was apart from the loop by then (see `Wall.elsewhere`); and the number of the burst, for between two
-bursts calls are missed."""
+charged one); what was apart from the loop by then (see `Wall.elsewhere`); and the seconds in which calls were missed by
+then, between bursts."""
 
 
 class Seen:
@@ -140,21 +140,28 @@ class Seen:
     def adopt(self, thread: int) -> None:
         """Makes the thread the charged one; none was charged before."""
         for marks in (self.recent, self.marks):
-            for position, (when, of, apart, burst) in enumerate(list(marks)):
+            for position, (when, of, apart, missed) in enumerate(list(marks)):
                 if of == thread:
-                    marks[position] = (when, 0, apart, burst)
+                    marks[position] = (when, 0, apart, missed)
 
     def intervals(self) -> list[tuple[float, float, float]]:
-        """Begin, end and seconds of the recent turns, those cut by the end of a burst left out."""
+        """Begin, end and seconds of the recent turns, those cut by the end of a burst left out.
+
+        If all were cut, each takes the mean of the time in which calls were seen.
+        """
         found: list[tuple[float, float, float]] = []
+        cut: list[tuple[float, float, float]] = []
         recent = list(self.recent)
         for thread in {each[1] for each in recent}:
             mine = [each for each in recent if each[1] == thread]
-            for (began, _, apart, burst), (ended, _, left, same) in itertools.pairwise(mine):
-                if burst == same:
+            for (began, _, apart, missed), (ended, _, left, until) in itertools.pairwise(mine):
+                if missed == until:
                     found.append((began, ended, max(0.0, ended - began - (left - apart))))
-        found.sort(key=itemgetter(1))
-        return found
+            if len(mine) > 1 and not found:
+                seen = mine[-1][0] - mine[0][0] - (mine[-1][3] - mine[0][3]) - (mine[-1][2] - mine[0][2])
+                mean = max(seen, 0.0) / (len(mine) - 1)
+                cut += [(ended - mean, ended, mean) for ended, *_ in mine[1:]]
+        return sorted(found or cut, key=itemgetter(1))
 
     def threads(self) -> int:
         """How many threads made the recent calls."""

@@ -84,7 +84,9 @@ class SeenCalls:
         self._wall: Wall | None = None
         self._version = -1
         self._last = self._apart = 0.0
-        self.burst = 0
+        self.missed = 0.0
+        """Seconds between bursts, in which calls are missed."""
+        self._off = perf_counter()  # the latest moment at which calls were seen
         self.whole_since = time.time()
         """Every call since then was seen."""
         self.latest: Seen | None = None
@@ -112,9 +114,10 @@ class SeenCalls:
         self._left = int(min(MOST_CALLS, max(self._left, 0) + CALLS_A_SECOND * (now - self._granted)))
         self._granted = now
         if not post_hook.holds(self.hook):
-            self.burst += 1
+            self.missed += now - self._off
             self.whole_since = time.time()
             post_hook.put(self.hook)
+        self._off = now
 
     def stop(self) -> None:
         """Takes the hook off, if it is still ours."""
@@ -170,7 +173,7 @@ class SeenCalls:
         wall, thread = self._wall, get_ident()
         if wall is None or thread != wall.thread or _request() is not None:
             return
-        mark = (now, CHARGED, wall.elsewhere(), self.burst)
+        mark = (now, CHARGED, wall.elsewhere(), self.missed)
         self._look()
         seen = self.functions.get(name)
         if seen is None and self._training and call_places.evaluates(name, training=True):
@@ -217,7 +220,7 @@ class SeenCalls:
             wall, thread = self._wall, get_ident()
             if wall is None or (thread != wall.thread and not self._adopted(seen, thread)):
                 marks = seen.marks
-                marks.append((now, thread, 0.0, self.burst))
+                marks.append((now, thread, 0.0, self.missed))
                 if len(marks) == 1:
                     seen.called(now, post_hook.caller(sys._getframe(1)))
                     self.threads.add(thread)
@@ -226,7 +229,7 @@ class SeenCalls:
                 return
             if wall._last is not self._last or wall._version != self._version:
                 self._last, self._version, self._apart = wall._last, wall._version, wall.elsewhere()
-            seen.marks.append((now, CHARGED, self._apart, self.burst))
+            seen.marks.append((now, CHARGED, self._apart, self.missed))
             self.latest = seen
             if now > seen.kept:
                 seen.kept, seen.output = now + KEEP_SECONDS, reference(output)
@@ -239,6 +242,7 @@ class SeenCalls:
     def _spend(self) -> None:
         """Ends a burst: the granted calls are spent."""
         post_hook.take(self.hook)
+        self._off = perf_counter()
         if self._pauses is not None:
             self._pauses.begin()
 
@@ -267,7 +271,7 @@ class SeenCalls:
         wall, marks = self._wall, seen.marks
         if wall is None or get_ident() != wall.thread or _request() is not None:
             return
-        marks.append((now, CHARGED, wall.elsewhere(), self.burst))
+        marks.append((now, CHARGED, wall.elsewhere(), self.missed))
         if now < seen.due or (seen.place is None and now < self._due):
             return
         before = seen.place

@@ -204,7 +204,7 @@ POSITIVE: dict[str, Case] = {
     ),
     # Slices of ever new lengths differ in parameters that no change names; their number tells.
     "an operation with very many programs": (
-        "eager_recompiles eager_initialization", [first("dynamic_slice", eager=True) for _ in range(40)], (),
+        "eager_recompiles", [first("dynamic_slice", eager=True) for _ in range(40)], (),
         {"why": "programs"},
     ),
     "a static argument with ever new values": (

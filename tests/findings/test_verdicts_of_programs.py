@@ -24,7 +24,7 @@ STARTS["loop"] = STARTS["big"] + PROGRAMS.pop("loop")
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_verdict_on_a_program(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A verdict is its word, its findings in their order, and its first sentence."""
+    """A verdict is its word, its findings but for those that others cause, in their order, and its first sentence."""
     program, log = PROGRAMS[name], tmp_path / "events.jsonl"
     start = STARTS[program["after"]].replace("LAYERS", str(program.get("layers", 20)))
     (tmp_path / "train.py").write_text(start + program.get("source", ""))
@@ -37,8 +37,9 @@ def test_the_verdict_on_a_program(name: str, tmp_path: Path, capsys: pytest.Capt
     capsys.readouterr()
     code = main(["explain", "--json", str(log)])
     body = json.loads(capsys.readouterr().out)
-    kinds = [each["finding"] for each in body["findings"]]
+    kinds = [each["finding"] for each in body["findings"] if each.get("caused_by") is None]
     assert body["verdict"] == program["verdict"], (kinds, body["headline"])
     assert kinds == program.get("findings", []), body["headline"]
     assert re.search(program.get("headline", ""), body["headline"]), body["headline"]
+    assert re.search(program.get("advice", ""), body["findings"][0]["do"] if kinds else ""), body["findings"]
     assert code == (1 if kinds else 0)

@@ -17,6 +17,10 @@ PROGRAMS = 24
 SECONDS = 1.0
 """Time that they took together: what is faster is not worth a change."""
 
+ALIKE = 8
+"""Programs of one operation at one line of the program, as a network has layers of so many widths: `eager_recompiles`
+has a line with more."""
+
 _CURES = {
     "flax/nnx": "build the model under one jit: model = nnx.jit(lambda: Model(rngs=nnx.Rngs(0)))()",
     "flax/": "initialize under one jit: variables = jax.jit(model.init)(key, x)",
@@ -43,11 +47,16 @@ class EagerInitialization:
     def __init__(self) -> None:
         self._case: Case | None = None
         self._libraries: Counter[str] = Counter()
+        self._alike: Counter[tuple[str | None, str]] = Counter()
 
     def see(self, event: Compilation) -> Iterator[Case]:
         """The one case that a process may have."""
         if not event.eager or event.cache == "hit" or not _is_another_program(event):
             return
+        if event.library_site is None and len(self._alike) < MOST_SITES:
+            self._alike[event.call_site, event.function] += 1
+            if self._alike[event.call_site, event.function] > ALIKE:
+                return
         if self._case is None:
             self._case = Case.of(NAME, event)
         self._case.add(event)

@@ -23,7 +23,7 @@ LASTS = 600.0
 
 FOLLOWS = (
     "recreated_functions", "unbounded_shapes", "static_values", "identity_hashed_static", "unbounded_structures",
-    "flip_flop", "recompile_storm",
+    "flip_flop", "recompile_storm", "long_compilation",
 )  # fmt: skip
 
 _MOST_SHOWN = 3

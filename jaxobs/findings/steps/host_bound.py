@@ -13,7 +13,7 @@ from jaxobs.recorder.oom_texts import human
 NAME = "host_bound"
 NEEDS = Scene
 
-LEAST_SHARE = 0.1
+LEAST_SHARE = 0.05
 """Share of a step that copying takes at least, ..."""
 BYTES_PER_SECOND = 10e9
 """... if it is as fast as memory and interconnects allow."""

@@ -14,10 +14,11 @@ from jaxobs.base import private_files
 from jaxobs.base.errors import MissingExtraError
 from jaxobs.cli.profiling import folded, perfetto, pprof, sources
 from jaxobs.facts.events import plain
+from jaxobs.ops.agent.acting import captures
 from jaxobs.profiles import comparison, reading
 from jaxobs.profiles.comparison import Change, ProfileComparison
 from jaxobs.profiles.reading import Reading, TraceError
-from jaxobs.views import captures, client, terminal
+from jaxobs.views import client, terminal
 from jaxobs.views.profile import comparison as comparison_text
 from jaxobs.views.profile import page, text
 from jaxobs.views.terminal import Surface

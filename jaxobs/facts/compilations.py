@@ -21,7 +21,6 @@ CAUSES = (
 PHASES = ("trace", "lower", "compile", "cache_load")
 """The phases of a cache miss. A persistent-cache hit has `cache_load` instead of `compile`."""
 
-
 LONG_SECONDS = 10.0
 """A compilation that took so long is looked at by itself."""
 

@@ -14,7 +14,6 @@ installed, and so saw no compilations."""
 REQUEST_OUTCOMES = ("ok", "client_error", "error", "cancelled")
 """How a request ended: status below 400, below 500, from 500 on or an exception, abandoned by the client."""
 
-
 FINISH_REASONS = ("stop", "length", "tool_calls", "content_filter", "abort", "error", "other")
 """Why a generation ended: at a stop token or sequence, at its limit, to call a tool, filtered, given up, failed."""
 

@@ -72,5 +72,7 @@ class TimeState:
     over all attempts, `down` and `redone` as well."""
     checkpoints: Mapping[str, Histogram] = field(default_factory=dict)
     """Seconds of checkpoint operations by `CHECKPOINT_OPERATIONS`."""
+    serves: bool = False
+    """Whether a server calls functions, or tasks of a thread pool do: between two calls the process rests."""
     run: RunState | None = None
     """None if no `run_id` is set, and until the backend is initialized."""

@@ -118,7 +118,8 @@ def _ordinary(category: str, works: bool, snapshot: Snapshot) -> float:
         return math.inf
     if category not in ("idle", "unattributed"):
         return COMPILING if category == "compile" else SHORT
-    if answered(snapshot) or snapshot.process.program in _INTERACTIVE:
+    serves = snapshot.wall is not None and snapshot.wall.serves and not works
+    if answered(snapshot) or serves or snapshot.process.program in _INTERACTIVE:
         return math.inf
     return SHORT if works or category == "idle" else STARTING
 
@@ -161,6 +162,8 @@ class LargePart(NamedTuple):
     """Seconds since the first step."""
     share: str
     """The share of the latest minutes, in words."""
+    is_half: bool
+    """Whether the loop is held up for more than half of the time."""
 
 
 def large(snapshot: Snapshot, category: str) -> LargePart | None:
@@ -175,7 +178,7 @@ def large(snapshot: Snapshot, category: str) -> LargePart | None:
     if category != largest or beyond <= (1.0 - ACCOUNTED) * span.total:
         return None
     share = f"{percent(beyond / span.total)} of {span.of}"
-    return LargePart(*line, sum(wall.seconds.get(each, 0.0) for each in same), share)
+    return LargePart(*line, sum(wall.seconds.get(each, 0.0) for each in same), share, beyond > span.total / 2)
 
 
 def _line(category: str, snapshot: Snapshot) -> tuple[LoopState, str] | None:

@@ -27,6 +27,13 @@ first."""
 TINY_SHARE = 0.001
 """Share of the time since a finding began below which it is worth knowing only: 4 s, from an hour later on."""
 
+ONCE = frozenset({
+    "costly_recompilations", "eager_initialization", "two_shardings_at_start", "weak_type_at_start",
+})  # fmt: skip
+"""Kinds that cost something once, and nothing for as long as the program runs, ..."""
+ONCE_SECONDS = 60.0
+"""... which are worth fixing first from so many seconds on, or from the share that an account may lack."""
+
 LARGE_BYTES = 2**30
 """Memory that counts for more than lost time."""
 
@@ -94,6 +101,8 @@ def _severity(finding: Finding, seconds: float | None, share: float | None, age:
         return "critical"
     small = seconds is not None and seconds < SMALL_SECONDS and (share is None or share < SMALL_SHARE)
     small = small or (seconds is not None and share is not None and seconds < TINY_SHARE * age)
+    once = finding.finding in ONCE and seconds is not None and seconds < ONCE_SECONDS
+    small = small or (once and share is not None and share < 1.0 - parts.ACCOUNTED)
     return "info" if severity == "warning" and small and not finding.bytes else severity
 
 
@@ -112,11 +121,13 @@ def _causes(findings: Sequence[Finding]) -> dict[str, str]:
 
 
 def _same_fault(one: Finding, other: Finding) -> bool:
-    """Returns whether one array, or one object made again, makes another function compile, too, which costs more."""
+    """Returns whether one array, object made again, or call makes something else compile, too, which costs more."""
     maker = one.function.rpartition(".")[0]
     made = maker.endswith("<locals>") or maker.rpartition(".")[2][:1].isupper()  # by a function, or in a class
     made = made and one.finding == recreated_functions.NAME and other.function.startswith(f"{maker}.")
     alike = one.finding == other.finding and (made or one.data.get("sizes", ()) == other.data.get("sizes"))
+    call = (one.function, one.where) == (other.function, other.where) and {one.finding, other.finding} < ONCE
+    alike = alike or (call and one.function != EAGER)
     return alike and (one.seconds, one.id) < (other.seconds, other.id)
 
 

@@ -46,7 +46,6 @@ _PLAIN = {
     "device_context": "mesh in use",
 }
 
-
 _UNTOLD = frozenset({"axis_env_state", "trace_state"})
 """Config values that follow from being inside a trace, and are not a setting of the user's."""
 

@@ -13,6 +13,8 @@ from collections.abc import Iterator, Sequence
 from inspect import CO_GENERATOR
 from types import CodeType, FrameType
 
+from jaxobs.internals.source_files import is_jax, is_own
+
 FEWEST_LONG = 3
 """Calls that make a loop where they are long."""
 LONG_SECONDS = 2.0
@@ -101,6 +103,12 @@ def instruction(code: CodeType, at: int) -> int:
     while 2 <= at < len(bytecode) and dis.opname[bytecode[at]] == "CACHE":
         at -= 2
     return at
+
+
+def outside(frame: FrameType) -> FrameType:
+    """Returns the innermost frame outside of JAX and of ourselves."""
+    files = ((each, each.f_code.co_filename) for each in frames(frame))
+    return next((each for each, file in files if not (is_jax(file) or is_own(file))), frame)
 
 
 def is_served(frame: FrameType) -> bool:

@@ -52,6 +52,8 @@ PROBE_SECONDS = 0.001
 """Else it is looked whether the thread runs for so long."""
 USUAL = 1.5
 """A step continues as usual for so many times the median."""
+COMPUTED_LOOKS, COMPUTED_SECONDS, COMPUTED_PART = 8, 5.0, 0.9
+"""Every so many looks it is looked whether the devices computed for this part of so many seconds."""
 FEWEST_LOOKS, MOST_LINES, MOST_EVALUATIONS = 20, 512, 8
 MOST_SHOWN, LEAST_SHOWN, LEAST_SECONDS = 12, 0.005, 10.0
 """Lines of a snapshot, the share of the time that each has at least, and the seconds of a category's first line."""
@@ -69,6 +71,9 @@ class Calls(Protocol):
     functions: dict[str, Seen]
     latest: Seen | None
     threads: set[int]
+
+    def alone(self) -> None:
+        """See `SeenCalls.alone`."""
 
 
 @dataclass(slots=True)
@@ -220,6 +225,17 @@ class Clock:
                     else:
                         self._calls.threads.discard(thread)
                 frames.clear()
+                if self._computed_long(wall.thread):
+                    self._calls.alone()
+
+    def _computed_long(self, thread: int) -> bool:
+        """Returns whether the devices have computed for long, before a loop is known."""
+        looks = self._early.get(thread, ())
+        if self._made % COMPUTED_LOOKS or not looks or not looks[-1].computes:
+            return False
+        lately = [each for each in looks if each.when > looks[-1].when - COMPUTED_SECONDS]
+        computed = sum(each.seconds for each in lately if each.computes and not each.spot.called_back)
+        return computed > COMPUTED_PART * COMPUTED_SECONDS
 
     def _look(self, thread: int, frame: FrameType, *, computes: bool) -> Look:
         computes = computes or not arrived(awaited(frame))

@@ -28,6 +28,8 @@ from jaxobs.loops.seen_calls import FEWEST_CALLS as FEWEST_CALLS
 from jaxobs.state.loops import MOST_SHOWN, NoLoops, rates
 
 MOST_FOUND = 5
+FEWEST_TURNS = 3
+"""Turns that have a pace: one or two are calls that took long, each by itself."""
 LEAST_SECONDS = 0.4
 """Counts that are closer together tell too little."""
 ALIKE = 0.9
@@ -294,5 +296,5 @@ def _seen_state(loop: Going, totals: Mapping[str, Total], clock: Clock | None) -
         host_wait=None if clock is None else clock.host_wait(seen.name),
         dispatching=None if clock is None else clock.dispatching(seen.name),
         lines=() if clock is None else clock.host_lines(seen.name),
-        **rates(loop.seconds, max(1, seen.threads()), loop.wall_seconds),
+        **(rates(loop.seconds, max(1, seen.threads()), loop.wall_seconds) if len(loop.seconds) >= FEWEST_TURNS else {}),
     )  # fmt: skip

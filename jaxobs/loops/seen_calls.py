@@ -23,7 +23,7 @@ from jaxobs.base.arrivals import reference
 from jaxobs.base.guard import guarded
 from jaxobs.facts.compilations import EAGER
 from jaxobs.internals import Miss, post_hook
-from jaxobs.internals.source_files import is_jax, is_own
+from jaxobs.internals.source_files import is_own
 from jaxobs.loops import call_places
 from jaxobs.loops.clock import Clock
 from jaxobs.loops.loop_outputs import LoopOutputs
@@ -91,6 +91,8 @@ class SeenCalls:
         """Every call since then was seen."""
         self.latest: Seen | None = None
         """The function that was called last on the charged thread."""
+        self.serves = False
+        """Whether a server calls functions."""
         self._training = False
         """Whether a loop was found that is known to be more than an evaluation."""
         self._compiled: dict[str, deque[Mark]] = {}
@@ -181,12 +183,24 @@ class SeenCalls:
         if seen is not None:
             seen.compiled += 1
             seen.marks.append(mark)
-            seen.called(now, _outside(sys._getframe(1)))
+            seen.called(now, call_places.outside(sys._getframe(1)))
             self.latest = seen
         elif name in self._compiled or len(self._compiled) < MOST_FUNCTIONS:
             self._compiled.setdefault(name, deque(maxlen=MOST_COMPILED)).append(mark)
             if alike and not self._training:
                 self._compiles_again(name, now)
+
+    def alone(self) -> None:
+        """The devices compute for long what few calls dispatched, and no loop is known: each of them is a turn."""
+        seen = self.latest
+        if self._training or not (seen or self._compiled):
+            return
+        if seen is None:
+            name = max(self._compiled, key=lambda name: self._compiled[name][-1][0])
+            seen = self.functions[name] = Seen(name, compiled=self._compiled.pop(name))
+        seen.long, seen.first, seen.category, self._training = True, None, seen.category or "step", True
+        if self.clock is not None:
+            self.clock.found([seen], 0.0)
 
     def _compiles_again(self, name: str, now: float) -> None:
         """Each call of a function may compile it: then these calls are the loop."""
@@ -299,7 +313,7 @@ class SeenCalls:
     def _check_server(self, seen: Seen) -> bool:
         """Whether a server calls it: then its calls are not turns."""
         if call_places.is_served(sys._getframe(1)):
-            seen.ignored = True
+            seen.ignored = self.serves = True
             seen.marks.clear()
         return seen.ignored
 
@@ -344,12 +358,11 @@ class SeenCalls:
         else:
             known = self.functions.get(name)
             if known is None:
-                too_many = len(self.functions) >= MOST_FUNCTIONS
-                charged = self._wall is not None and get_ident() == self._wall.thread
-                compiled = self._compiled.pop(name, ()) if charged else ()
+                compiled = self._compiled.pop(name, ()) if self._wall and get_ident() == self._wall.thread else ()
                 frame = sys._getframe(2)
-                served = too_many or call_places.is_served(frame)
-                known = Seen(name, served, compiled, training=self._training)
+                served = call_places.is_served(frame)
+                self.serves = self.serves or served
+                known = Seen(name, served or len(self.functions) >= MOST_FUNCTIONS, compiled, training=self._training)
                 known.produces = call_places.is_generated(frame)
                 if not known.ignored:
                     self.functions[name] = known
@@ -379,16 +392,6 @@ class SeenCalls:
             return EAGER
         name = naming.function_name(user)
         return None if name is None else label(name)
-
-
-def _outside(frame: FrameType) -> FrameType:
-    """Returns the innermost frame outside of JAX and of ourselves."""
-    each: FrameType | None = frame
-    while each is not None:
-        if not (is_jax(each.f_code.co_filename) or is_own(each.f_code.co_filename)):
-            return each
-        each = each.f_back
-    return frame
 
 
 def _failed(failure: Exception) -> None:

@@ -47,7 +47,6 @@ _WAIT = re.compile(r"^\$.* block_until_ready$")
 ORDER = ("compile", "checkpoint", "garbage_collection", "input", "transfer", "waiting")
 """Which of several reasons counts: the one that explains the others."""
 
-
 Gap = tuple[float, float, str]
 """From, to, and one of `facts.profiles.IDLE_REASONS`."""
 

@@ -100,7 +100,6 @@ def encode(record: KeyRecord) -> bytes:
 
 _FIELDS = [each.name for each in dataclasses.fields(KeyRecord) if each.name not in ("function", "key", "values")]
 
-
 _NUMBERS = ("time", "compile_seconds", "load_seconds")
 _WHOLE = ("pid", "process_index")
 _TYPES: Mapping[str, Any] = {

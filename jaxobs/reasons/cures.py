@@ -76,7 +76,6 @@ _OF_LIBRARY = {
     "new_function": "keep the object that you call and reuse it, instead of creating a new one for each call.",
 }
 
-
 _FUNCTION = re.compile(r"^\w+(\.[\w<>]+)+ \(")
 """`__main__.train.<locals>.residuals (another object; it compares by identity)`: other objects print otherwise."""
 

@@ -13,8 +13,9 @@ from jaxobs.internals import post_hook
 from jaxobs.loops.call_places import frames
 from jaxobs.loops.found_loops import CHARGED, FoundLoops, Going, Total
 from jaxobs.loops.loop_outputs import LoopOutputs
+from jaxobs.loops.positions import is_task
 from jaxobs.loops.seen import Seen
-from jaxobs.loops.seen_calls import EAGER_LOOPS, SeenCalls
+from jaxobs.loops.seen_calls import EAGER_LOOPS, FEWEST_CALLS, SeenCalls
 from jaxobs.state.call_stats import label
 from jaxobs.state.loops import Loops
 from jaxobs.state.store import Store
@@ -100,6 +101,9 @@ class FoundLoopsSource:
         programs, counted = self._store.part(ProgramFlops), self._store.calls()
         whole_since = self._calls.whole_since
         totals = {}
+        tasks = any(each.folded >= FEWEST_CALLS and is_task(each.place or ()) for each in functions)
+        wall = self._store.part(Wall)
+        wall.serves = wall.serves or self._calls.serves or tasks
         for function in functions:
             if function.name in counted:
                 totals[function.name] = Total(counted[function.name], True)

@@ -22,7 +22,6 @@ NOWHERE = (
     "added up."
 )
 
-
 DISK_SECONDS = 2.0
 """Seconds that the slow tick waits for the file."""
 

@@ -19,7 +19,6 @@ from jaxobs.state.wall import Wall
 
 _MOST_UNDER_WAY = 8
 
-
 MOST_LATEST = 64
 
 

@@ -10,6 +10,7 @@ import threading
 import time
 from dataclasses import dataclass
 from types import FrameType
+from typing import Any
 
 from jaxobs.base import threads
 from jaxobs.facts.compilations import OTHER
@@ -45,6 +46,10 @@ class _Site:
     shape: tuple[int, ...] = ()
     dtype: str = ""
     told: int = 0
+
+    def figures(self) -> dict[str, Any]:
+        """Returns what an event and a state have in common."""
+        return {name: getattr(self, name) for name in self.__slots__ if name not in ("since", "told")}
 
 
 class Transfers:
@@ -87,14 +92,7 @@ class Transfers:
     def frozen(self) -> tuple[TransferState, ...]:
         """Every site, the most bytes first."""
         with self._lock:
-            found = [
-                TransferState(
-                    site=each.site, direction=each.direction, since=each.since, count=each.count, bytes=each.bytes,
-                    seconds=each.seconds, waits=each.waits, wait_seconds=each.wait_seconds, shape=each.shape,
-                    dtype=each.dtype,
-                )
-                for each in self._sites.values()
-            ]  # fmt: skip
+            found = [TransferState(since=each.since, **each.figures()) for each in self._sites.values()]
         return tuple(sorted(found, key=lambda each: -each.bytes))
 
     def to_tell(self, *, all_of_them: bool = False) -> list[Transfer]:
@@ -104,13 +102,7 @@ class Transfers:
             for site in self._sites.values():
                 if site.count >= max(1, _TOLD_AGAIN * site.told) or (all_of_them and site.count > site.told):
                     site.told = site.count
-                    found.append(
-                        Transfer(
-                            time=time.time(), site=site.site, direction=site.direction, count=site.count,
-                            bytes=site.bytes, seconds=site.seconds, waits=site.waits, wait_seconds=site.wait_seconds,
-                            shape=site.shape, dtype=site.dtype,
-                        )
-                    )  # fmt: skip
+                    found.append(Transfer(time=time.time(), **site.figures()))
         return found
 
 

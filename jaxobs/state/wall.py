@@ -30,6 +30,8 @@ class Wall(Account):
         self._counters = Counters()
         self.lately = Lately(0.0)
         """Seconds by category in the latest minutes; its clock is their sum."""
+        self.serves = False
+        """As in `TimeState`."""
 
     def phase_began(self, phase: str) -> None:
         """JAX begins to trace, lower or compile on this thread."""

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import pathlib
 import re
+import sys
 import threading
 import time
 import types
@@ -361,6 +362,8 @@ def test_a_wait_in_the_call_of_a_compiled_function_is_inside_jax() -> None:
         looks = Looks()
 
         def look() -> None:
+            while sys._current_frames()[threading.main_thread().ident or 0].f_code is seen.__code__:
+                time.sleep(0.01)
             time.sleep(0.1)
             looks.look(sites)
             lock.release()

@@ -62,10 +62,21 @@ def test_a_tiny_share_of_a_long_time_is_worth_knowing_only() -> None:
     def after(seconds: float, kind: str) -> str:
         return of([finding(kind, seconds=4.0, since=NOW - seconds)], 36_000.0, now=NOW).verdict
 
-    assert after(1_000.0, "costly_recompilations") == "fix"
-    assert after(36_000.0, "costly_recompilations") == "watch"
+    assert after(1_000.0, "unbounded_shapes") == "fix"
+    assert after(36_000.0, "unbounded_shapes") == "watch"
     assert after(36_000.0, "cold_requests") == "fix"
     assert of([finding("cold_requests", seconds=4.0)], 36_000.0).findings[0].cost.share is None
+
+
+@pytest.mark.parametrize(
+    ("seconds", "of_all", "word"), [(9.0, 100.0, "watch"), (21.0, 100.0, "fix"), (61.0, 900.0, "fix")]
+)
+def test_a_cost_that_comes_once_is_to_be_fixed_if_it_is_large(seconds: float, of_all: float, word: str) -> None:
+    """A last batch that compiles the step again: a fifth of the time, or a minute."""
+    last = finding("costly_recompilations", seconds=seconds, since=NOW - of_all)
+    again = finding("weak_type_at_start", seconds=1.0, since=NOW - of_all)
+    found = of([again, last], of_all, now=NOW)
+    assert (found.verdict, [each.caused_by for each in found.findings]) == (word, [None, last.id])
 
 
 def test_memory_that_fills_comes_before_lost_seconds() -> None:

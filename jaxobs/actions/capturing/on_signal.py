@@ -22,7 +22,6 @@ from jaxobs.state.store import Store
 
 NUMBER = getattr(signal, "SIGUSR2", None)
 
-
 _AT = {"auto": ("memory", "profile"), "both": ("memory", "profile"), "memory": ("memory",), "profile": ("profile",)}
 _PATIENCE = 60.0
 """Seconds that one capture waits for the one before."""

@@ -34,7 +34,6 @@ _OBSERVED = ("counter", "gauge", "info")
 MOST_VALUES = 20_000
 """Values of one series that are recorded at a time: about 0.1 s. The others follow at the next collection."""
 
-
 _made: WeakKeyDictionary[Any, Instruments] = WeakKeyDictionary()
 
 

@@ -26,7 +26,6 @@ PROGRAMS = 32
 """Programs of one operation at one line, of whatever kind: `model.init` of a large network, run without jit,
 stays below."""
 
-
 MANY = 3
 """Lines with one reason that are one fault: code that ought to be one jitted function."""
 MOST_SITES = 128
@@ -200,6 +199,5 @@ _ADVICE = {
         "many."
     ),
 }
-
 
 watch = EagerRecompiles

@@ -15,7 +15,10 @@ NEEDS = Scene
 FOLLOWS = (no_persistent_cache.NAME,)
 
 SHARE = 0.2
-"""Share of the process's time until then. Of a long run it is less and less: no part below a fifth is worth a word."""
+"""Share of the process's time until then, and until now for one of less than `LARGE_SECONDS`: no smaller part of a run
+is worth a word."""
+LARGE_SECONDS = 60.0
+LETS_GO = 1
 
 UNROLLED = (
     "A Python loop under `jit` is unrolled: all iterations are compiled. Write it with `jax.lax.scan` or "
@@ -29,7 +32,9 @@ def find(scene: Scene) -> Iterator[Case]:
     began = snapshot.process.started
     longest: dict[str, Compilation] = {}
     for event in sorted(scene.compilations, key=total_seconds):
-        if event.cache != "hit" and total_seconds(event) >= SHARE * (event.time - began):
+        seconds = total_seconds(event)
+        until = event.time if seconds >= LARGE_SECONDS else scene.time
+        if event.cache != "hit" and seconds >= SHARE * (until - began):
             longest[event.function if event.repeated else ""] = event
     least = total_seconds(longest[""]) if "" in longest else LONG_SECONDS
     for row in (*snapshot.in_progress, *snapshot.unfinished):

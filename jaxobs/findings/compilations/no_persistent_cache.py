@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from jaxobs.findings import all_kinds
 from jaxobs.findings.cases import Case
 from jaxobs.findings.compilations.support.case import duration
 from jaxobs.findings.scene import Scene
@@ -39,5 +40,7 @@ def find(scene: Scene) -> Iterator[Case]:
 
 
 def _compile_seconds(scene: Scene) -> dict[str, float]:
-    unrolled = {event.function for event in scene.compilations if event.repeated}
-    return {name: seconds for name, seconds in scene.compile_seconds.items() if name not in unrolled}
+    avoided = {kind.NAME for kind in all_kinds.watching()}
+    told = {each.function for each in scene.snapshot.findings if each.ended is None and each.finding in avoided}
+    told |= {event.function for event in scene.compilations if event.repeated}
+    return {name: seconds for name, seconds in scene.compile_seconds.items() if name not in told}

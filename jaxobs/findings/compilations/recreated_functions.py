@@ -17,8 +17,9 @@ experiments in one script."""
 
 OTHERS = 8
 """Function objects from one line of code, where each makes another program: a handful (one for each layer, one
-for each model) is made on purpose."""
-
+for each model) is made on purpose, ..."""
+FEWEST, SECONDS, SHARE = 4, 10.0, 0.2
+"""... unless from so many on they take so long, and this part of the time since the first of them."""
 
 MOST_SITES = 8
 
@@ -56,7 +57,9 @@ class RecreatedFunctions:
         site.made += made
         site.same += same
         site.case.add(event)
-        if site.same >= SAME or site.made >= OTHERS:
+        since = event.time - site.case.since
+        costly = site.made >= FEWEST and site.case.seconds >= max(SECONDS, SHARE * since)
+        if site.same >= SAME or site.made >= OTHERS or costly:
             yield site.case
 
     def tell(self, case: Case) -> Telling:

@@ -18,7 +18,6 @@ COSTLY = 1.0
 """Seconds from which it is reported wherever the function was called from. Cheaper ones are reported only if both calls
 come from one place: a function of two callers may well have two placements."""
 
-
 MOST_CHANGES = 2048
 MOST_SHOWN = 8
 

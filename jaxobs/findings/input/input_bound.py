@@ -50,8 +50,9 @@ def find(scene: Scene) -> Iterator[Case]:
                 "nothing meanwhile."
             ),
             advice=(
-                f"{_ADVICE} If the line takes from a queue, the side that fills the queue is too slow. If the line "
-                "saves or evaluates, mark it with `jaxobs.phase`, and save in another thread."
+                "If the line takes from a queue, the side that fills the queue is too slow: decode whole batches at "
+                "once, in processes, since Python threads take turns, or store what was decoded. If the line saves or "
+                f"evaluates, mark it with `jaxobs.phase`, and save less often or in another thread. Else: {_ADVICE}"
             ),
             where=part.where,
             seconds=part.seconds,

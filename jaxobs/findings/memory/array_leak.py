@@ -74,6 +74,8 @@ class ArrayLeaks:
             return False
         if run.grown * _each(group) >= LEAST_BYTES:
             return True
+        if any(case.kind == NAME and case.run.function == run.function is not None for case in cases):
+            return False  # small ones that are kept with large ones
         return run.grown >= LEAST_SMALL and (run.rises >= SMALL_RISES or run.rises < growth.LEAST_RISES)
 
     def full_in(self, run: Run, key: Hashable, sample: Sample) -> float:

@@ -23,16 +23,15 @@ LETS_GO = 12
 _WHAT = {
     "transfer": (
         "Moving values between the host and the devices",
-        "warning",
         "Move them at once: read a whole array by `np.asarray(x)` or several by `jax.device_get`, and not element by "
         "element. Compute on the device what the host needs to decide or to print, and read that every hundredth step.",
     ),
     "idle": (
         "Python outside of JAX",
-        "info",
         "Move this work into the compiled step, or to a thread that prepares the next step while the devices compute. "
         "What the step calls back (`jax.pure_callback`, `jax.debug.print`) holds the devices up: write it in JAX, or "
-        "call it less often. If it is an evaluation or a checkpoint, mark it with `jaxobs.phase`.",
+        "call it less often. Call a library's prediction once for many rows. If it is a checkpoint, save less often, "
+        "uncompressed, or in another thread; mark it, or an evaluation, with `jaxobs.phase`.",
     ),
 }
 """The parts of the time, how bad they are, and what to do; Python may be all that a program is about."""
@@ -50,13 +49,13 @@ def find(scene: Scene) -> Iterator[Case]:
                 advice="If they do not change, put them on the devices once, before the loop: `x = jax.device_put(x)`.",
                 seconds=took * loop.steps, data={"loop": loop.name, "bytes": loop.bytes_again},
             )  # fmt: skip
-    for category, (what, severity, advice) in _WHAT.items():
+    for category, (what, advice) in _WHAT.items():
         part = parts.large(scene.snapshot, category)
         if part is not None and (category != "idle" or _goes_on(part.loop, scene.time)):
             yield Case(
                 function=part.loop.name,
                 subject=category,
-                severity=severity,
+                severity="warning" if category == "transfer" or part.is_half else "info",
                 summary=f"{what} takes {part.share}, above all at {part.where}. The loop computes nothing meanwhile.",
                 advice=advice,
                 where=part.where,

@@ -15,18 +15,22 @@ NEEDS = Scene
 
 LEAST_SHARE = 0.2
 """Share of the time since the first turn."""
+LARGE_SHARE = 0.5
 LEAST_SECONDS = 5.0
+PROGRAMS = 24
+"""Single operations that are compiled in a loop that also calls jitted functions."""
 
 
 def find(scene: Scene) -> Iterator[Case]:
     """Yields a case for the loop over operations outside of jitted functions, if there is one."""
+    programs = sum(each.compiled for each in scene.snapshot.functions if each.name == EAGER)
     for loop in scene.snapshot.loops:
-        took = loop.dispatching if loop.name == EAGER else None
+        took = loop.dispatching if loop.name == EAGER or programs >= PROGRAMS else None
         if took is None or took.share < LEAST_SHARE or took.seconds < LEAST_SECONDS:
             continue
         yield Case(
             function=EAGER,
-            severity="info",
+            severity="warning" if took.share > LARGE_SHARE else "info",
             summary=(
                 f"A loop calls operations one by one, outside any jitted function. Dispatching them takes "
                 f"{percent(took.share)} of the time since the first turn, above all at {took.line}."

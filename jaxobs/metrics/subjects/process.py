@@ -7,7 +7,6 @@ from jaxobs.metrics.metric import Metric
 
 _VERSIONS = ("jaxobs", "python", "jax", "jaxlib", "plugin", "driver", "runtime")
 
-
 METRICS = (
     Metric(
         name="jax_process_start_timestamp_seconds", kind="gauge", unit="seconds",

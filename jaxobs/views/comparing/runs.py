@@ -28,7 +28,6 @@ from jaxobs.views.story import ProcessEvents
 
 _READ = (Manifest, Compilation, CacheLookup, DeviceMemory, Step, Finding, Exit)
 
-
 FEWEST_RECENT = 20
 """Steps that a percentile takes."""
 FEWEST_MEDIANS = 4

@@ -10,7 +10,7 @@ ENTRY = Entry(
     ),
     causes={},
     findings=(Finding("unjitted_operations"),),
-    verdict="watch",
+    verdict="fix",
     first_try=FirstTry(
         "wrong", "the cost of compiling alone; the rest of the time, which dispatching takes, was unknown"
     ),

@@ -19,11 +19,11 @@ from functools import partial
 from pathlib import Path
 
 from jaxobs.base import private_files
+from jaxobs.ops.agent.acting import captures
+from jaxobs.ops.agent.acting.captures import Outcome, failed
 from jaxobs.ops.agent.acting.policy import Class, Name, Policy
 from jaxobs.ops.diagnosis import Inputs, bundles
 from jaxobs.ops.diagnosis.gathering.answers import shown
-from jaxobs.views import captures
-from jaxobs.views.captures import Outcome, failed
 
 BUNDLES, MOST_BUNDLES = "bundles", 50
 BUNDLE_BYTES, MOST_BYTES = 2**28, 2 * 2**30

@@ -14,10 +14,9 @@ from helpers.answering import serving
 from helpers.run_programs import environment
 from helpers.waiting import until
 
-from jaxobs.ops.agent.acting import desk, processes
+from jaxobs.ops.agent.acting import captures, desk, processes
 from jaxobs.ops.agent.acting.actions import RefusedError, Request
 from jaxobs.ops.agent.acting.policy import Policy
-from jaxobs.views import captures
 from tools.ports import free_port
 
 TOKEN = "of the test"

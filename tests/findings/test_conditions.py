@@ -386,6 +386,8 @@ def test_a_cache_that_is_off() -> None:
     (finding,) = found(functions=functions)
     assert (finding.finding, finding.severity) == ("no_persistent_cache", "info")
     assert found(functions=functions, cache=CacheState(enabled=True, directory="/c")) == []
+    shapes = Finding(time=NOW, id="a", finding="unbounded_shapes", function="train.step", summary="", advice="")
+    assert found(functions=functions, findings=(shapes,)) == [], "what padding avoids need not be loaded"
     assert found(functions=(FunctionState(name="f", phase_seconds={"compile": 9.0}),)) == []
 
 
@@ -394,13 +396,13 @@ def test_a_cache_that_is_off() -> None:
 UNROLLED = {"repeated": {"operations": 31, "times": 40}}
 
 
-def long(seconds: float, elapsed: float = 40.0, **more: Any) -> list[Finding]:
+def long(seconds: float, elapsed: float = 40.0, now: float = NOW, **more: Any) -> list[Finding]:
     """The findings about one compilation of a process that began so many seconds before its end."""
     event = compilation(
         time=NOW - 1000 + elapsed, phases={"trace": 1.0, "compile": seconds - 1}, call_site="train.py:5", **more
     )
     functions = (FunctionState(name=event.function, phase_seconds={"compile": seconds - 1}),)
-    return found({"compilations": (event,)}, functions=functions)
+    return found({"compilations": (event,)}, functions=functions, time=now)
 
 
 def test_a_loop_that_was_unrolled() -> None:
@@ -427,8 +429,9 @@ def test_a_loop_that_was_unrolled() -> None:
     ],
 )
 def test_a_large_program_is_information(more: dict[str, Any], says: str) -> None:
-    (finding,) = long(30.0, **more)
+    (finding,) = long(30.0, 40.0, now=NOW - 900, **more)
     assert finding.severity == "info" and says in finding.advice and "in a row" not in finding.summary
+    assert long(30.0, **more) == [], "of a thousand seconds it is little"
 
 
 def test_one_fault_is_one_finding() -> None:
@@ -438,7 +441,7 @@ def test_one_fault_is_one_finding() -> None:
     events = tuple(
         compilation(name, time=NOW - 900, phases={"compile": 21.0 + n}) for n, name in enumerate(("a", "b", "c"))
     )
-    assert [each.function for each in found({"compilations": events})] == ["c"]
+    assert [each.function for each in found({"compilations": events}, time=NOW - 900)] == ["c"]
 
 
 def open_one(seconds: float, **more: Any) -> OpenCompilation:

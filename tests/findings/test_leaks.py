@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import pathlib
@@ -458,6 +459,10 @@ def test_small_arrays_are_told_later() -> None:
     assert _findings(samples[:40]) == []
     (leak, *_) = _findings(samples)
     assert leak.subject == "float32[] on gpu:0"
+    together = [dataclasses.replace(each, groups=[*each.groups, _group(10 * n)]) for n, each in enumerate(samples)]
+    assert {each.subject for each in _findings(together)} == {"float32[512,512] on gpu:0"}, (
+        "large ones are kept as well"
+    )
 
 
 def _resident(number: int, **more: Any) -> Sample:

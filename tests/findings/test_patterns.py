@@ -162,6 +162,11 @@ POSITIVE: dict[str, Case] = {
         [again("train.<lambda>", "new_function" if n else "first_call", fingerprint="a") for n in range(6)],
         ("5 times at train.py:33", "the lambda"), {"subject": HERE, "count": 5},
     ),
+    "closures over data, each of them costly": (
+        "recreated_functions",
+        [again("m.make.<locals>.f", "new_function" if n else "first_call", phases={"compile": 4.0}) for n in range(5)],
+        (), {"made": 4, "same_program": 0},
+    ),
     "closures over values that are compiled in": (
         "recreated_functions", [again("m.make.<locals>.f", "new_function" if n else "first_call") for n in range(9)],
         (), {"same_program": 0},

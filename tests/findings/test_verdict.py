@@ -151,6 +151,7 @@ FOUND = {"loops": (LoopState(name="f", steps=9, found=True),)}
 FOUND_LINES = {"loops": (LoopState(name="f", steps=900, lines=(line("a.py:1", "step"), line("a.py:2", "input_wait"))),)}
 WAITS = {"inputs": (InputState(name="rows", batches=9, wait_seconds=90.0),)}
 NOTEBOOK, PROMPT = ({"process": replace(snapshot().process, program=each)} for each in ("ipykernel_launcher", None))
+POOLED = {"wall": replace(wall(unattributed=3600, compile=8), serves=True), **COMPILED}
 SERVES = {"routes": (RouteState(route="/p", requests={"false": {"ok": 7}}),)}
 OPEN = {"in_progress": (OpenCompilation(function="train.step", phase="compile", started=NOW - 35, thread="t"),)}
 

@@ -48,8 +48,29 @@ TRIED: dict[str, FirstTry] = {
     "nnx_accumulated": FirstTry("right"),
     "process_sweep": FirstTry("right"),
     "shard_map_eight": FirstTry("wrong", "`host_sync` on a sound program: on CPUs the call itself computes"),
+    "decoding_by_position": FirstTry("half", "`no_persistent_cache` as well, for seconds that `static_values` has"),
+    "ragged_last_batches": FirstTry("wrong", "`fix` for a last batch that compiled once, 15 % of a run of a minute"),
+    "parsed_in_a_thread": FirstTry("half", "`watch` for a wait of 57 %, and to load ahead, as the program does"),
+    "model_per_store": FirstTry("half", "`eager_initialization` as well, of the same objects that are made again"),
+    "predictions_one_by_one": FirstTry("half", "`watch` for a prediction per turn that takes 61 %, at its line"),
+    "idle_batching_service": FirstTry("wrong", "`watch`: 96 % unknown, between requests that no server is known of"),
+    "losses_without_jit": FirstTry("wrong", "the cost of compiling alone: a jitted function hid the loop"),
+    "swept_widths": FirstTry("wrong", "`fix` for a weak type that costs 9 %, in two findings"),
+    "averaged_on_the_host": FirstTry("right"),
+    "filling_replay": FirstTry("right"),
+    "early_nan": FirstTry("right"),
+    "kept_frames": FirstTry("half", "a second finding for numbers that the same list keeps"),
+    "saved_in_the_background": FirstTry("wrong", "`watch` for a compilation that took 7 % of the time in the end"),
+    "pickled_checkpoints": FirstTry("half", "`watch` for saves that take 61 %, at their line"),
+    "lengths_over_http": FirstTry("half", "`no_persistent_cache` as well, for seconds that `unbounded_shapes` has"),
+    "callback_and_configs": FirstTry("half", "the configurations, and not the callback, which took 10 %"),
+    "sampled_in_a_scan": FirstTry("wrong", "`watch`: 74 % unknown, in which the devices computed for one call"),
+    "unrolled_cells": FirstTry("right"),
+    "data_in_the_program": FirstTry("wrong", "the operations that clearing caches compiles, and not the functions"),
+    "early_stopping": FirstTry("right"),
 }
-"""First tries on programs that are not in the zoo: a blind round counts in full, whatever was kept of it."""
+"""First tries on programs that are not in the zoo: a blind round counts in full, whatever was kept of it. The last 20
+ran on a machine with five busy programs for each core."""
 
 
 def markdown(entries: Mapping[str, Entry], results: Mapping[str, Result], before: str = "") -> str:

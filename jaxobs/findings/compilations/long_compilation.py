@@ -15,8 +15,8 @@ NEEDS = Scene
 FOLLOWS = (no_persistent_cache.NAME,)
 
 SHARE = 0.2
-"""Share of the process's time until then, and until now for one of less than `LARGE_SECONDS`: no smaller part of a run
-is worth a word."""
+"""Share of the process's time until then; until now if it was less than `LARGE_SECONDS` and nothing in it repeats: no
+smaller part of a run is worth a word."""
 LARGE_SECONDS = 60.0
 LETS_GO = 1
 
@@ -33,7 +33,7 @@ def find(scene: Scene) -> Iterator[Case]:
     longest: dict[str, Compilation] = {}
     for event in sorted(scene.compilations, key=total_seconds):
         seconds = total_seconds(event)
-        until = event.time if seconds >= LARGE_SECONDS else scene.time
+        until = event.time if seconds >= LARGE_SECONDS or event.repeated else scene.time
         if event.cache != "hit" and seconds >= SHARE * (until - began):
             longest[event.function if event.repeated else ""] = event
     least = total_seconds(longest[""]) if "" in longest else LONG_SECONDS

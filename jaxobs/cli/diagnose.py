@@ -37,6 +37,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--bundle", metavar="FILE", help="a file that `jaxobs bundle` wrote, alone: the diagnosis of that moment"
     )
+    parser.add_argument(
+        "--job", metavar="NAME", help="ask a Prometheus only about series and alerts with this label `job`"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -57,7 +60,8 @@ def _inputs_diagnosis(args: argparse.Namespace) -> Diagnosis:
         raise JaxobsError(
             "Nothing to look at. Give at least one of --log, --event-log, --metrics-file, --target and --prometheus."
         )
-    return diagnosis.diagnose(diagnosis.gather(inputs, window=given_window(args)))
+    scope = None if args.job is None else {"job": args.job}
+    return diagnosis.diagnose(diagnosis.gather(inputs, window=given_window(args), scope=scope))
 
 
 def _bundled(args: argparse.Namespace) -> Diagnosis:

@@ -20,7 +20,7 @@ from jaxobs.ops.monitoring.site import AlertChoice, ObjectiveChoice, Site
 Rule = dict[str, Any]
 
 _TEMPLATE = re.compile(r"\{\{(.+?)\}\}")
-_LABEL = re.compile(r"\$labels\.(\w+)\s*(\| urlquery)?")
+_LABEL = re.compile(r"\$(labels\.(\w+)|externalURL)\s*(?:\| (urlquery|reReplaceAll .*))?")
 
 
 def declared(site: Site) -> list[Alert]:
@@ -111,7 +111,7 @@ def alert_groups(site: Site) -> list[Rule]:
 def rule(alert: Alert, site: Site) -> Rule:
     """Returns an alert as Prometheus takes it."""
     chosen = site.alerts.get(alert.name, AlertChoice())
-    board, key = alert.panel
+    panel = dashboard_url(*alert.panel, site)
     return {
         "alert": alert.name,
         "expr": expression(alert, site),
@@ -122,16 +122,26 @@ def rule(alert: Alert, site: Site) -> Rule:
             "summary": alert.summary,
             "description": alert.description,
             "runbook_url": f"{site.runbook_url}/{alert.name}.md",
-            "dashboard_url": dashboard_url(board, key, site) + _chosen(alert, site),
+            "shell": shell(site),
+            **({"dashboard_url": panel + _chosen(alert, site)} if panel else {}),
         },
     }
 
 
 def dashboard_url(board: str, key: str, site: Site) -> str:
-    """Returns the address of a panel."""
-    return f"{site.grafana_url}/d/jaxobs-{board}?viewPanel={panel_id(key)}"
+    """Returns the address of a panel; empty if the site has not said where Grafana is."""
+    return f"{site.grafana_url}/d/jaxobs-{board}?viewPanel={panel_id(key)}" if site.grafana_url else ""
 
 
+def shell(site: Site) -> str:
+    """Returns a line of shell, with templates, that sets what the commands of a runbook use: once, from the labels."""
+    said = {each.upper(): f"{{{{ $labels.{each} | {_QUOTED} }}}}" for each in ("job", "instance", "namespace", "pod")}
+    values = {"PROMETHEUS": f"{{{{ $externalURL | {_QUOTED} }}}}", **said, "EVENT_LOG": site.event_log}
+    return "export " + " ".join(f"{name}='{value}'" for name, value in values.items())
+
+
+_QUOTED = 'reReplaceAll "\'" ""'
+"""Template that leaves out the one character that a text in single quotes must not have: labels are never commands."""
 BEFORE = 10_800
 """Seconds before an alert that its link shows."""
 _TIME = 'query "time() - {}" | first | value | printf "%.0f"'
@@ -213,8 +223,8 @@ def _annotations(alert: Alert, fired: Fired, site: Site, at: str) -> Iterator[tu
             return str(int(at[:-1]) * {"m": 60, "h": 3600}[at[-1]] - int(ago[1]))
         if not label:
             return next(values)
-        value = fired.labels.get(label[1], "")
-        return quote_plus(value) if label[2] else value
+        value = fired.labels.get(label[2] or "", "")
+        return quote_plus(value) if label[3] == "urlquery" else value
 
     for name, text in rule(alert, site)["annotations"].items():
         yield name, _TEMPLATE.sub(told, text)

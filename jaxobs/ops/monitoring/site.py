@@ -30,6 +30,8 @@ from jaxobs.ops.monitoring.objective_types import Objective
 from jaxobs.ops.monitoring.promql import quoted
 
 RUNBOOKS = page_url("runbooks")
+RECEIVERS = ("pager", "tickets")
+"""Receivers of Alertmanager's configuration whose destinations a site names."""
 
 _STRICT: Mapping[str, Any] = {"extra": "forbid", "allow_inf_nan": False}
 _LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
@@ -95,8 +97,15 @@ class Site:
     """Regular expressions for the functions to look at; without any, all functions."""
     runbook_url: str = RUNBOOKS
     """Address of the runbooks; `/<AlertName>.md` is appended."""
-    grafana_url: str = "http://localhost:3000"
-    """Address of Grafana; `/d/jaxobs-<dashboard>` is appended."""
+    grafana_url: str = ""
+    """Address of Grafana; `/d/jaxobs-<dashboard>` is appended. Without it, nothing links to panels."""
+    event_log: str = "EVENTLOG"
+    """Path of the event log on the machines or in the pods of jobs, for the commands of runbooks."""
+    agent_url: str = "http://127.0.0.1:9465"
+    """Address of `jaxobs agent`, to which Alertmanager sends alerts; an empty one leaves the agent out."""
+    receivers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Destinations of `pager` and `tickets`, as Alertmanager's configuration has them, such as
+    `{"pager": {"pagerduty_configs": [...]}}`. One that lacks a destination makes Alertmanager refuse the file."""
     scrape_interval: str = "30s"
     """How often Prometheus scrapes; the dashboards' shortest interval."""
     dashboards: Literal["v1", "v2"] = "v1"
@@ -127,12 +136,16 @@ class Site:
                 raise SettingError(f"grouping: {label!r} is not a label that distinguishes jobs.")
         if "job" not in self.grouping:
             raise SettingError("grouping: `job` must be one of the labels.")
-        for name in ("runbook_url", "grafana_url"):
-            if not _URL.fullmatch(getattr(self, name)):
+        for name in ("runbook_url", "grafana_url", "agent_url"):
+            if not _URL.fullmatch(getattr(self, name)) and (getattr(self, name) or name == "runbook_url"):
                 raise SettingError(
                     f"{name}: {getattr(self, name)!r} is not a valid address; it must begin with http:// or https://."
                 )
             object.__setattr__(self, name, getattr(self, name).rstrip("/"))
+        if "'" in self.event_log or "{{" in self.event_log:
+            raise SettingError(f"event_log: {self.event_log!r} is not a path that a command can have in quotes.")
+        if unknown := self.receivers.keys() - set(RECEIVERS):
+            raise SettingError(f"receivers.{min(unknown)}: unknown. Receivers: {', '.join(RECEIVERS)}.")
         _duration("scrape_interval", self.scrape_interval)
         try:
             latency_objectives.objectives(self.latency)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from helpers.stub_prometheus import serving
 
+from jaxobs import cli
 from jaxobs.facts.compilations import Compilation
 from jaxobs.facts.events import as_event
 from jaxobs.findings.patterns import Patterns
@@ -171,7 +172,7 @@ def test_what_kubernetes_says_of_a_container() -> None:
     assert told_of("other-0", 40) == ("no_fault", [])
 
 
-def test_a_process_has_one_name_in_all_sources(tmp_path: Path) -> None:
+def test_a_process_has_one_name_in_all_sources(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for index in (0, 1):
         (tmp_path / f"worker-{index}.log").write_text("step 1\nstep 2\n")
     (tmp_path / "worker-1.log").write_text("step 1\njax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory.\n")
@@ -191,6 +192,8 @@ def test_a_process_has_one_name_in_all_sources(tmp_path: Path) -> None:
         stub.series[metrics.PROCESS].append(({"job": "other", "instance": "10.0.9.9:9464", "process_index": "1"}, 1.0))
         [cause] = diagnose(gather(inputs)).causes
         assert {cause.component, *cause.victims} == {"process 1", "10.0.0.2:9464"}
+        cli.main(["diagnose", "--json", "--job=train", f"--prometheus={stub.url}", *(f"--log={log}" for log in logs)])
+        assert [each["victims"] for each in json.loads(capsys.readouterr().out)["causes"]] == [[]]
 
 
 # ---------------------------------------------------------------------------------------------------------- event logs

@@ -29,6 +29,7 @@ pytestmark = [pytest.mark.linters, pytest.mark.settled, pytest.mark.timeout(1200
 DEPLOY = ROOT / "build" / "deploy"
 CHART = DEPLOY / "helm" / "jaxobs"
 FILLED = {"alertmanagerConfig": {"enabled": True, "receivers": [
+    {"name": "jaxobs-agent", "webhookConfigs": [{"url": "http://jaxobs-agent:9465/webhook"}]},
     {"name": "pager", "pagerdutyConfigs": [{"routingKey": {"name": "pagerduty", "key": "routing-key"}}]},
     {"name": "tickets", "webhookConfigs": [{"url": "https://tickets.example.org/"}]},
     {"name": "nowhere"},
@@ -188,7 +189,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"podMonitor": {"sampleLimit": "many"}}, "sampleLimit"),
     ({"monitoring": "datadog"}, "prometheus-operator"),
     ({"monitoring": "gke"}, "gke.workloads: name the workloads to scrape"),
-    ({"alertmanagerConfig": {"enabled": True}}, "`pager` has no destination, so its alerts would reach nobody"),
+    ({"alertmanagerConfig": {"enabled": True}}, "`jaxobs-agent` has no destination, so its alerts would reach nobody"),
 ]
 
 

@@ -27,6 +27,7 @@ from jaxobs.ops.monitoring.site import Site
 SITE = Site()
 
 
+RECEIVERS = {name: {"webhook_configs": [{"url": f"https://{name}.example.org/"}]} for name in ("pager", "tickets")}
 quickly = functools.partial(yaml.load, Loader=yaml.CSafeLoader)
 
 
@@ -63,13 +64,18 @@ def test_prometheus_takes_each_configuration(tmp_path: Path) -> None:
 
 
 def test_alertmanager_routes_by_severity(tmp_path: Path) -> None:
-    """A page, a ticket, nothing; and the configuration is one."""
+    """A page, a ticket, nothing, the agent next to them; refused while a receiver has no destination."""
     amtool = program("amtool")
     path = tmp_path / "alertmanager.yaml"
-    path.write_text(files()["deploy/prometheus/alertmanager.yaml"], encoding="utf-8")
-    checked = subprocess.run([amtool, "check-config", str(path)], capture_output=True, text=True, check=False)
-    assert checked.returncode == 0, checked.stdout + checked.stderr
-    for severity, receiver in (("critical", "pager"), ("warning", "tickets"), ("info", "nowhere")):
+    paged = {"pager": {"webhook_configs": [{"url": "https://pager.example.org/"}]}}
+    for named, refused in (({}, "name-a-destination"), (paged, "name-a-destination"), (RECEIVERS, "")):
+        text = generator.files(Site(receivers=named))["deploy/prometheus/alertmanager.yaml"]
+        path.write_text(text, encoding="utf-8")
+        checked = subprocess.run([amtool, "check-config", str(path)], capture_output=True, text=True, check=False)
+        assert bool(checked.returncode) == bool(refused) and refused in checked.stderr + checked.stdout, checked
+    for severity, receiver in (
+        ("critical", "jaxobs-agent,pager"), ("warning", "jaxobs-agent,tickets"), ("info", "nowhere"), ("x", "tickets"),
+    ):  # fmt: skip
         done = subprocess.run(
             [amtool, "config", "routes", "test", f"--config.file={path}", f"severity={severity}", "alertname=JaxX"],
             capture_output=True, text=True, check=False,
@@ -117,8 +123,8 @@ def test_alertmanager_config_is_alertmanagers() -> None:
         return [f'{each["name"]}{each["matchType"]}"{each["value"]}"' for each in found]
 
     assert spec["route"]["groupBy"] == plain["route"]["group_by"]
-    assert [(matchers(each["matchers"]), each["receiver"]) for each in spec["route"]["routes"]] == [
-        (each["matchers"], each["receiver"]) for each in plain["route"]["routes"]
+    assert [(matchers(each.get("matchers", [])), each["receiver"]) for each in spec["route"]["routes"]] == [
+        (each.get("matchers", []), each["receiver"]) for each in plain["route"]["routes"]
     ]
     assert [(matchers(each["sourceMatch"]), matchers(each["targetMatch"])) for each in spec["inhibitRules"]] == [
         (each["source_matchers"], each["target_matchers"]) for each in plain["inhibit_rules"]

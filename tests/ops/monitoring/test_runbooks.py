@@ -14,9 +14,11 @@ from jaxobs.ops.monitoring.generate import runbooks
 from jaxobs.ops.monitoring.objectives import objectives
 from jaxobs.ops.monitoring.site import AlertChoice, Site
 
-PAGES = runbooks.files(Site())
-RULES = {rule["alert"]: rule for group in alerting.alert_groups(Site()) for rule in group["rules"]}
+SITE = Site(grafana_url="https://grafana.example.org")
+PAGES = runbooks.files(SITE)
+RULES = {rule["alert"]: rule for group in alerting.alert_groups(SITE) for rule in group["rules"]}
 SECTIONS = (
+    "Do first",
     "Meaning",
     "Impact",
     "Diagnosis",
@@ -55,7 +57,7 @@ def test_a_page_is_whole(name: str) -> None:
 def test_a_page_quotes_the_rule(name: str) -> None:
     """Expression, time to wait, severity, link to the panel and every figure are those of the rule."""
     page = PAGES[f"runbooks/{name}.md"]
-    for rule in (rule for group in alerting.alert_groups(Site()) for rule in group["rules"] if rule["alert"] == name):
+    for rule in (rule for group in alerting.alert_groups(SITE) for rule in group["rules"] if rule["alert"] == name):
         assert f"```promql\n{rule['expr']}\n```" in page
         assert f"It has to hold for `{rule['for']}`" in page
         assert (

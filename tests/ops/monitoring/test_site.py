@@ -34,13 +34,14 @@ MISTAKES = {
     "job = 3": "`job` is 3: input should be a valid string",
     'job = "("': "job: '(' is not a valid regular expression",
     'job = ""': "an empty regular expression selects nothing",
-    "colour = 1": "`colour` is unknown. Known here: alerts",
+    "colour = 1": "`colour` is unknown. Known here: agent_url, alerts",
     "[prices]\nhour = 1": "`prices.hour` is unknown. Known here: accelerator_hour",
     'runbook_url = "wiki"': "runbook_url: 'wiki' is not a valid address",
+    "[receivers.page]": "receivers.page: unknown. Receivers: pager, tickets.",
     'scrape_interval = "often"': "scrape_interval: 'often' is not a valid duration",
     "matchers = {job = 'a'}": "'job' is not a label to select by",
     "[alerts.JaxRecompilationStorm.thresholds]\ncompilation = 3": "Did you mean `compilations`? Thresholds of",
-    "runbok_url = 1": "`runbok_url` is unknown. Did you mean `runbook_url`? Known here: alerts",
+    "runbok_url = 1": "`runbok_url` is unknown. Did you mean `runbook_url`? Known here: agent_url",
     "[objectives.goodputt]\ntarget = 0.9": "Did you mean `goodput`? Known: ",
     "[alerts.JaxRecompilationStrm]": "Did you mean `JaxRecompilationStorm`?",
     "[alerts.JaxRecompilationStorm.thresholds]\nnumber = 3": "Thresholds of JaxRecompilationStorm: compilations",
@@ -181,7 +182,7 @@ def test_latency_is_promised_by_route() -> None:
 
 def test_jobs_are_told_apart_by_the_labels_of_the_site() -> None:
     """The labels are in every aggregation and join of the rules, in what inhibits, and in the links of alerts."""
-    chosen = Site(grouping=("team", "job"))
+    chosen = Site(grouping=("team", "job"), grafana_url="https://grafana.example.org")
     exprs = [rule["expr"] for group in alerting.recording_groups(chosen) for rule in group["rules"]]
     rules = [rule for group in alerting.alert_groups(chosen) for rule in group["rules"]]
     lists = [

@@ -8,13 +8,19 @@ from typing import Any
 
 from jaxobs.ops.monitoring.deploying import prometheus
 from jaxobs.ops.monitoring.deploying.kubernetes import LABELS, Object
-from jaxobs.ops.monitoring.site import Site
+from jaxobs.ops.monitoring.site import RECEIVERS, Site
 
 _MATCHER = re.compile(r'(\w+)(=~|!~|!=|=)(".*")')
 
 
+AGENT = f"http://{prometheus.AGENT}:9465/webhook"
+"""Address of the agent's Service in the namespace of Alertmanager."""
+DESTINATIONS = "jaxobs-receivers"
+"""Secret with the addresses of `pager` and `tickets`: without it, prometheus-operator refuses the object."""
+
+
 def alertmanager_config(site: Site) -> Object:
-    """Returns the routes, inhibitions and receivers of `prometheus.alertmanager` as an AlertmanagerConfig."""
+    """Returns the routes and inhibitions of `prometheus.alertmanager` as an AlertmanagerConfig, with its receivers."""
     plain = prometheus.alertmanager(site)
     return {
         "apiVersion": "monitoring.coreos.com/v1alpha1",
@@ -30,9 +36,17 @@ def alertmanager_config(site: Site) -> Object:
                 }
                 for each in plain["inhibit_rules"]
             ],
-            "receivers": plain["receivers"],
+            "receivers": [_receiver(each["name"]) for each in plain["receivers"]],
         },
     }
+
+
+def _receiver(name: str) -> Object:
+    if name == prometheus.AGENT:
+        token = {"type": "Bearer", "credentials": {"name": name, "key": "token"}}
+        return {"name": name, "webhookConfigs": [{"url": AGENT, "httpConfig": {"authorization": token}}]}
+    secret = {"name": DESTINATIONS, "key": name}
+    return {"name": name, **({"webhookConfigs": [{"urlSecret": secret}]} if name in RECEIVERS else {})}
 
 
 def _route(plain: dict[str, Any]) -> Object:

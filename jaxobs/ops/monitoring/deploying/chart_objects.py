@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 
-from jaxobs.ops.monitoring.deploying import alertmanager_config, gke, kubernetes
+from jaxobs.ops.monitoring.deploying import alertmanager_config, gke, kubernetes, prometheus
 from jaxobs.ops.monitoring.deploying.chart_values import Value
 from jaxobs.ops.monitoring.deploying.kubernetes import NAME_LABEL, Object
-from jaxobs.ops.monitoring.site import Site
+from jaxobs.ops.monitoring.site import RECEIVERS, Site
 
 OPERATOR, MANAGED = "prometheus-operator", "gke"
 RULES, MANAGED_RULES = "files/jaxobs.rules.yaml", "files/gke.rules.yaml"
@@ -177,7 +177,8 @@ _ALERTMANAGER_CONFIG = (
     Value(
         name="alertmanagerConfig.receivers",
         path=("spec", "receivers"),
-        help="Receivers of an AlertmanagerConfig: `pager` for critical alerts, `tickets` for warnings.",
+        default=[{"name": name} for name in (prometheus.AGENT, *RECEIVERS, "nowhere")],
+        help="Receivers of an AlertmanagerConfig: `pager` for critical alerts, `tickets` for warnings; the agent.",
     ),
 )
 _FILLED = """\

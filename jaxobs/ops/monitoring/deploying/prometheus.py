@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxobs.ops.monitoring.site import Site
+from jaxobs.ops.monitoring.site import RECEIVERS, Site
 
 Config = dict[str, Any]
 
@@ -19,6 +19,12 @@ TARGETS = [
     {"targets": ["host-0:9464", "host-1:9464", "host-2:9464", "host-3:9464"], "labels": {"job": "train"}},
 ]
 """An example of what file_sd reads: the processes of one job. Replace the file in one step, as `mv` does."""
+
+
+AGENT = "jaxobs-agent"
+"""Receiver that is `jaxobs agent`."""
+NO_DESTINATION: Config = {"webhook_configs": [{"url": "name-a-destination-in-receivers-of-the-site-file:"}]}
+"""Destination that Alertmanager refuses, with its text in the error."""
 
 
 def prometheus(site: Site, store: str | None = None) -> Config:
@@ -56,9 +62,14 @@ def prometheus(site: Site, store: str | None = None) -> Config:
 def alertmanager(site: Site) -> Config:
     """Returns a configuration that routes by severity, and inhibits alerts with a known reason.
 
-    `critical` pages, `warning` opens a ticket, `info` goes nowhere. Names of receivers are yours to fill.
+    `critical` pages, `warning` opens a ticket, `info` goes nowhere; the agent gets pages and tickets as well.
+    Alertmanager refuses the file until the site has said where these go: it would drop them without a word.
     """
     job = list(site.grouping)
+    agent = {
+        "receiver": AGENT, "matchers": ['severity=~"critical|warning"'], "group_wait": "5s", "continue": True,
+    }  # fmt: skip
+    webhook = {"url": f"{site.agent_url}/webhook", "send_resolved": True}
     return {
         "route": {
             "receiver": "tickets",
@@ -67,8 +78,11 @@ def alertmanager(site: Site) -> Config:
             "group_interval": "5m",
             "repeat_interval": "12h",
             "routes": [
-                {"matchers": ['severity="info"'], "receiver": "nowhere"},
-                {"matchers": ['severity="critical"'], "receiver": "pager", "repeat_interval": "1h"},
+                *([agent] if site.agent_url else []),
+                {"receiver": "nowhere", "matchers": ['severity="info"']},
+                {"receiver": "pager", "matchers": ['severity="critical"'], "repeat_interval": "1h"},
+                # Alertmanager uses the root's receiver only for what matches no route, and the agent's matches.
+                {"receiver": "tickets"},
             ],
         },
         "inhibit_rules": [
@@ -82,7 +96,11 @@ def alertmanager(site: Site) -> Config:
             # A page makes the ticket of the same thing unnecessary.
             _inhibit('severity="critical"', 'severity="warning"', ["alertname", *job, "instance", "slo"]),
         ],
-        "receivers": [{"name": "pager"}, {"name": "tickets"}, {"name": "nowhere"}],
+        "receivers": [
+            *([{"name": AGENT, "webhook_configs": [webhook]}] if site.agent_url else []),
+            *({"name": name, **(site.receivers.get(name) or NO_DESTINATION)} for name in RECEIVERS),
+            {"name": "nowhere"},
+        ],
     }
 
 

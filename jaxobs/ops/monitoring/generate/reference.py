@@ -195,7 +195,7 @@ _CHOICES = {
     "Mapping[str, float]": "numbers by name", "tuple[str, ...]": "list of strings",
     "Mapping[str, AlertChoice]": "`[alerts.NAME]`, see below",
     "Mapping[str, ObjectiveChoice]": "`[objectives.NAME]`, see below", "Prices": "`[prices]`, see below",
-    "tuple[Objective, ...]": "text",
+    "tuple[Objective, ...]": "text", "Mapping[str, Mapping[str, Any]]": "`[receivers.NAME]`",
 }  # fmt: skip
 
 

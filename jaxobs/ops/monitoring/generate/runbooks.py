@@ -24,6 +24,17 @@ _CONCERNS = {
 _SEVERITIES = {"critical": "pages a person", "warning": "opens a ticket", "info": "is not routed"}
 _THRESHOLD = re.compile(r"<([a-z][a-z_0-9]*)>")
 _DOCS = re.compile(r"\bdocs/([\w/-]+\.md)(#[\w-]+)?")
+_ACCELERATORS = re.compile(r"\bnvidia-smi\b|\bxid\b|\b(accelerator|jax_device_memory)_\w+")
+"""Parts of steps that say nothing on a machine without accelerators: CPUs report no memory to JAX."""
+_FIRST = """\
+1. Paste the alert's annotation `shell` into a terminal. It sets `PROMETHEUS`, `JOB`, `INSTANCE`, `NAMESPACE`, `POD` and
+   `EVENT_LOG` for the commands on this page.
+2. Ask for the cause:
+
+   ```sh
+   jaxobs diagnose --prometheus "$PROMETHEUS" --job "$JOB"
+   ```
+"""
 _SPANS = ((86400, "day", "days"), (3600, "hour", "hours"), (60, "minute", "minutes"), (1, "second", "seconds"))
 
 
@@ -92,15 +103,17 @@ class _Page:
         alert, book = self._alert, self._alert.runbook
         severity = _severity(alert, self._site)
         panel, where = alerting.dashboard_url(*alert.panel, self._site), f"{alert.panel[0]} / {alert.panel[1]}"
+        shown = f"[Panel]({panel}) ({where})" if panel else f"Panel: {where}"
         return "".join(
             (
                 f"{_HEAD}\n# {alert.name}\n\n{alert.summary} Severity `{severity}`: it {_SEVERITIES[severity]}. ",
-                f"[Panel]({panel}) ({where}) · [all runbooks](README.md)\n",
+                f"{shown} · [all runbooks](README.md)\n",
+                f"\n## Do first\n\n{_FIRST}\n3. {self._told(book.mitigation[0])}\n",
                 f"\n## Meaning\n\n{self._told(book.meaning)}\n",
                 f"\n## Impact\n\n{self._told(book.impact)}\n",
-                "\n## Diagnosis\n\n`HOST:9464` is the `instance` in the alert, `EVENTLOG` the file that "
-                "the process writes with `--event-log`. Queries are for Prometheus; add "
-                '`instance="..."` to look at one process.\n',
+                "\n## Diagnosis\n\nThe commands use the variables that the annotation `shell` sets. In a pod, put "
+                '`kubectl exec -n "$NAMESPACE" "$POD" --` before them, and `9464` instead of `"http://$INSTANCE"`. '
+                'Queries are for Prometheus; add `instance="..."` to look at one process.\n',
                 *(self._step(number, step) for number, step in enumerate(book.diagnosis, 1)),
                 *(f"\n### On {name}\n\n{self._told(text)}\n" for name, text in _variants(alert) if text),
                 f"\n## Mitigation\n\n{_numbered(self._told(each) for each in book.mitigation)}",
@@ -109,10 +122,11 @@ class _Page:
                 "\n## Escalation\n\nHand it to whoever owns the program, with:\n\n",
                 *(f"- {self._told(each)}\n" for each in book.evidence),
                 f"\n## How to verify\n\n{self._told(book.verify)}\n",
-                "\n## Configuration\n",
+                "\n## Configuration\n\n<details>\n<summary>The rule, its thresholds, and what it reads</summary>\n",
                 *(self._rule(each) for each in self._alerts),
                 *self._thresholds(),
                 *self._sources(),
+                "\n</details>\n",
             )
         )
 
@@ -131,7 +145,8 @@ class _Page:
         return self._site.filled(query, values)
 
     def _step(self, number: int, step: Step) -> str:
-        parts = [f"\n**{number}.** {self._told(step.do)}\n"]
+        only = "(Accelerators only.) " if _ACCELERATORS.search(f"{step.command} {step.query}") else ""
+        parts = [f"\n**{number}.** {only}{self._told(step.do)}\n"]
         if step.command:
             parts.append(f"\n```sh\n{step.command}\n```\n")
         if step.query:

@@ -272,9 +272,10 @@ if sys.argv[1] == "1":
         self._process.communicate(timeout=60)
 
     def run(self, text: str) -> subprocess.CompletedProcess[str]:
-        """A block, with this process in the place of what the runbooks write in capitals."""
+        """A block, about this process; of a Prometheus, nothing is there."""
         events = self._variables["JAXOBS_EVENT_LOG"]
         text = re.sub(r"\b(HOST\w*|127\.0\.0\.1):9464", self._address, text)
         text = re.sub(r"\b([A-Z_0-9]+\.jsonl|EVENTLOG)\b", events, text)
         text = re.sub(r"\bDIR(ECTORY)?\b", str(self._folder / "cache"), text)
-        return _bash(text, self._folder, JAXOBS_ACTION_TOKEN="sesame")
+        said = {"INSTANCE": self._address, "EVENT_LOG": events, "JOB": "train", "PROMETHEUS": "http://127.0.0.1:9"}
+        return _bash(text, self._folder, JAXOBS_ACTION_TOKEN="sesame", **said)

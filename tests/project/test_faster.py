@@ -59,11 +59,11 @@ def test_all_rules(tmp_path: pathlib.Path) -> None:
 
 
 def test_alertmanager() -> None:
-    given = prometheus.alertmanager(Site())
+    given = prometheus.alertmanager(Site(agent_url=""))
     found = faster.alertmanager(given, 60, "http://127.0.0.1:1")
     assert (found["route"]["group_wait"], found["route"]["routes"][1]["repeat_interval"]) == ("500ms", "60s")
     assert found["inhibit_rules"] == given["inhibit_rules"]
     assert [each["webhook_configs"][0]["url"] for each in found["receivers"]] == [
         f"http://127.0.0.1:1/{name}" for name in ("pager", "tickets", "nowhere")
     ]
-    assert given == prometheus.alertmanager(Site())
+    assert given == prometheus.alertmanager(Site(agent_url=""))

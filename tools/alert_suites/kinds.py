@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from tools.alert_suites.scenes import Process
 
@@ -20,6 +20,8 @@ class Life:
     minutes: int
     live: str = ""
     """The job of the live test that lives it with a real program."""
+    more: Mapping[str, str] = field(default_factory=dict)
+    """Series that no process has, as those of a Pushgateway, in promtool's notation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +42,10 @@ class Death:
     processes: Callable[[], Iterable[Process]]
     live: str = ""
     """The job of the live test that dies so in a real program."""
+    more: Mapping[str, str] = field(default_factory=dict)
+    """Series that no process has."""
+    also: tuple[str, ...] = ()
+    """Alerts of which somebody is told as well, for they fire earlier, or on another job's behalf."""
 
     @property
     def minutes(self) -> int:

@@ -119,6 +119,8 @@ class Process:
     """More labels of the target, as `namespace="a"`."""
     up_after: int = 0
     """Minutes for which its target stays after its end, without an answer."""
+    ended: str = ""
+    """Labels that its target has from its end on, as `pod_phase="Failed"`."""
     gone: bool = False
     """Whether the process ends without an answer to a scrape in its last minute, as most do."""
 
@@ -156,7 +158,7 @@ class Process:
                     row.append(0)
                 minute += 1
         if self.up_after:
-            row = rows.setdefault("up", [])
+            row = rows.setdefault(f"up{{{self.ended}}}" if self.ended else "up", [])
             row += [None] * (minute - len(row))
             row += [0] * self.up_after
         return {_labelled(name, target): row for name, row in rows.items()}

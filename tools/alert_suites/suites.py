@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from jaxobs.ops.monitoring import alerting
 from jaxobs.ops.monitoring.deploying import prometheus
 from jaxobs.ops.monitoring.site import Site
 from tools.alert_suites import scenes
@@ -35,7 +36,12 @@ def quiet(lives: Iterable[Life], site: Site) -> list[dict[str, Any]]:
     """A test in which nothing is sent about any of them."""
     return _tests(
         [
-            (life.name, life.minutes, scenes.series(life.processes(), life.minutes), [_silent(life, site)])
+            (
+                life.name,
+                life.minutes,
+                {**scenes.series(life.processes(), life.minutes), **life.more},
+                [_silent(life, site)],
+            )
             for life in lives
         ]
     )
@@ -47,9 +53,12 @@ def _silent(life: Life, site: Site) -> dict[str, Any]:
 
 
 def noticed(deaths: Iterable[Death], site: Site) -> list[dict[str, Any]]:
-    """Tests in which each is told by its alert: not before it, and in time."""
+    """Tests in which each is told by its alert: not before it, in time, and without others of the default set."""
     return _tests(
-        [(each.name, each.minutes, scenes.series(each.processes(), each.minutes), _told(each, site)) for each in deaths]
+        [
+            (each.name, each.minutes, {**scenes.series(each.processes(), each.minutes), **each.more}, _told(each, site))
+            for each in deaths
+        ]
     )
 
 
@@ -58,10 +67,18 @@ def _told(death: Death, site: Site) -> list[dict[str, Any]]:
     before = f"group by (alertname) (last_over_time(({sent(site, death.name)})[{death.at}m:1m]))"
     after = f"group by (alertname, severity) (last_over_time(({chosen})[{death.within}m:1m]))"
     labels = f'{{alertname="{death.alert}", severity="{death.severity}"}}'
+    known = {alert.name for alert in alerting.enabled(Site())}
+    ours = sent(Site(), death.name, f'alertname=~"{"|".join(sorted(known))}"')
+    once = f"group by (alertname) (last_over_time(({ours})[{death.minutes}m:1m]))"
+    names = sorted(known & {death.alert, *death.also})
     return [
         {"expr": before, "eval_time": f"{death.at}m", "exp_samples": []},
         {"expr": after, "eval_time": f"{death.minutes}m", "exp_samples": [{"labels": labels, "value": 1}]},
-    ]
+        {
+            "expr": once, "eval_time": f"{death.minutes}m",
+            "exp_samples": [{"labels": f'{{alertname="{name}"}}', "value": 1} for name in names],
+        },
+    ]  # fmt: skip
 
 
 def _tests(scenes_: list[tuple[str, int, Mapping[str, str], list[dict[str, Any]]]]) -> list[dict[str, Any]]:

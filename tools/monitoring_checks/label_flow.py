@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from jaxobs.exporters import pushgateway
 from jaxobs.metrics.catalogue import METRICS
 from jaxobs.metrics.metric import Metric
 from jaxobs.ops.monitoring import promql
@@ -74,7 +75,9 @@ def series(metrics: Iterable[Metric] = METRICS) -> dict[str, Labels]:
     every = frozenset().union(*(labels.possible for labels in found.values()))
     alert = frozenset({"alertname", "alertstate", "severity"})
     found["ALERTS"] = Labels(alert, every | alert | {"slo", "short", "long", "exhaustion"})
-    return found | {name: Labels(TARGET, TARGET) for name in SCRAPED} | {"up": Labels(TARGET, TARGET | {"pod_phase"})}
+    found |= {name: Labels(TARGET | {*labels}, TARGET | {*labels}) for name, (_, labels) in pushgateway.METRICS.items()}
+    ends = {"up": Labels(TARGET, TARGET | {"pod_phase", "jax_end"})}
+    return found | {name: Labels(TARGET, TARGET) for name in SCRAPED} | ends
 
 
 def recorded(rules: Iterable[tuple[str, str, Mapping[str, str]]]) -> dict[str, Labels]:

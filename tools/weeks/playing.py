@@ -32,7 +32,7 @@ FLEETS: dict[str, Fleet] = {"training": training, "serving": serving, "research"
 PLAYER = Path(__file__).parent.parent / "go" / "weeks"
 CHUNK = 360
 """Minutes that are evaluated at once; more of them take more memory."""
-SITE = Site()
+SITE = Site(extended=True)
 
 
 @dataclass(frozen=True)

@@ -29,9 +29,14 @@ def declared(site: Site) -> list[Alert]:
     return sorted(found, key=lambda each: (ORDER.index(each.concern), SEVERITIES.index(each.severity), each.name))
 
 
-def enabled(site: Site) -> list[Alert]:
-    """Returns the alerts that the site wants."""
+def offered(site: Site) -> list[Alert]:
+    """Returns the alerts that the site did not switch off: those that are generated, and the extended set."""
     return [alert for alert in declared(site) if site.alerts.get(alert.name, AlertChoice()).enabled]
+
+
+def enabled(site: Site) -> list[Alert]:
+    """Returns the alerts that are generated."""
+    return [each for each in offered(site) if site.extended or each.name in site.alerts or not each.extended]
 
 
 def wanted_objectives(site: Site) -> list[Objective]:
@@ -58,8 +63,8 @@ def known_objectives(site: Site) -> list[Objective]:
             same = (own.bad, own.total) == (brought.bad, brought.total)
             example = brought.example if same else None
             if own.description == brought.text():
-                told = {name: getattr(brought, name) for name in ("description", "denominator", "absent")}
-                own = dataclasses.replace(own, **told)
+                kept = ("description", "denominator", "absent", "pages", "extended")
+                own = dataclasses.replace(own, **{name: getattr(brought, name) for name in kept})
             own = dataclasses.replace(own, guide=brought.guide, example=example)
         found[own.name] = own
     return sorted(found.values(), key=lambda each: each.name)
@@ -122,7 +127,7 @@ def rule(alert: Alert, site: Site) -> Rule:
             "summary": alert.summary,
             "description": alert.description,
             "runbook_url": f"{site.runbook_url}/{alert.name}.md",
-            "shell": shell(site),
+            "shell": shell(alert, site),
             **({"dashboard_url": panel + _chosen(alert, site)} if panel else {}),
         },
     }
@@ -133,15 +138,28 @@ def dashboard_url(board: str, key: str, site: Site) -> str:
     return f"{site.grafana_url}/d/jaxobs-{board}?viewPanel={panel_id(key)}" if site.grafana_url else ""
 
 
-def shell(site: Site) -> str:
-    """Returns a line of shell, with templates, that sets what the commands of a runbook use: once, from the labels."""
-    said = {each.upper(): f"{{{{ $labels.{each} | {_QUOTED} }}}}" for each in ("job", "instance", "namespace", "pod")}
+def of_process(alert: Alert) -> bool:
+    """Returns whether an alert is about one process, not a whole job."""
+    return "$labels.instance" in alert.description
+
+
+def shell(alert: Alert, site: Site) -> str:
+    """Returns a line of shell, with templates, that sets what the commands of a runbook use, from the labels."""
+    named = ["job", "namespace", *(["instance"] if of_process(alert) else [])]
+    said = {each.upper(): f"{{{{ $labels.{each} | {_QUOTED} }}}}" for each in named}
+    if of_process(alert):
+        said["POD"] = _POD
     values = {"PROMETHEUS": f"{{{{ $externalURL | {_QUOTED} }}}}", **said, "EVENT_LOG": site.event_log}
     return "export " + " ".join(f"{name}='{value}'" for name, value in values.items())
 
 
 _QUOTED = 'reReplaceAll "\'" ""'
 """Template that leaves out the one character that a text in single quotes must not have: labels are never commands."""
+_POD = (
+    "{{ with query (printf \"up{job=%q, instance=%q, pod!=''}\" $labels.job $labels.instance) }}"
+    f'{{{{ . | first | label "pod" | {_QUOTED} }}}}{{{{ end }}}}'
+)
+"""Template of the pod whose process an alert is about: what is recorded has lost that label."""
 BEFORE = 10_800
 """Seconds before an alert that its link shows."""
 _TIME = 'query "time() - {}" | first | value | printf "%.0f"'
@@ -149,7 +167,7 @@ _TIME = 'query "time() - {}" | first | value | printf "%.0f"'
 
 def _chosen(alert: Alert, site: Site) -> str:
     """The job, the process and the time of an alert, for the address of its panel."""
-    named = [*site.grouping, *(["instance"] if "$labels.instance" in alert.description else [])]
+    named = [*site.grouping, *(["instance"] if of_process(alert) else [])]
     chosen = [f"var-{name}={{{{ $labels.{name} | urlquery }}}}" for name in named]
     times = [f"{name}={{{{ {_TIME.format(ago)} }}}}000" for name, ago in (("from", BEFORE), ("to", 0))]
     return "".join(f"&{each}" for each in (*chosen, *times))
@@ -218,6 +236,8 @@ def _annotations(alert: Alert, fired: Fired, site: Site, at: str) -> Iterator[tu
 
     def told(template: re.Match[str]) -> str:
         text = template[1].strip()
+        if text.startswith(("with query", ". | first | label", "end")):
+            return fired.labels.get("pod", "") if text.startswith(".") else ""
         label, ago = _LABEL.fullmatch(text), re.match(r'query "time\(\) - (\d+)"', text)
         if ago:
             return str(int(at[:-1]) * {"m": 60, "h": 3600}[at[-1]] - int(ago[1]))

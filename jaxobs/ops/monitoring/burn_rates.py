@@ -137,8 +137,9 @@ def _alert(objective: Objective, pair: Pair, share: Decimal, cases: tuple[Case, 
     enough = f"max without (instance) (sum_over_time({TOTAL}{chosen}[{pair.long}])) / 5 >= <least>"
     return Alert(
         name=objective.alert,
-        severity=pair.severity,
+        severity=_severity(objective, pair),
         concern="performance",
+        extended=objective.extended,
         summary=f"{objective.title}: the error budget burns too fast.",
         description=(
             f"{{{{ $value | humanizePercentage }}}} of the {objective.unit} of {{{{ $labels.job }}}} were bad in the "
@@ -165,6 +166,10 @@ def _alert(objective: Objective, pair: Pair, share: Decimal, cases: tuple[Case, 
         panel=("executive", "slo_state"),
         texts=Given(_runbook(objective), cases),
     )  # fmt: skip
+
+
+def _severity(objective: Objective, pair: Pair) -> str:
+    return pair.severity if objective.pages else "warning"
 
 
 def _windows(objective: Objective, pair: Pair) -> dict[str, str]:
@@ -233,7 +238,7 @@ def _cases(objective: Objective) -> tuple[Case, ...]:
         own = {"job": job, "slo": objective.name}
         return tuple(
             Fired(
-                labels={**own, "severity": pair.severity, **_windows(objective, pair)},
+                labels={**own, "severity": _severity(objective, pair), **_windows(objective, pair)},
                 values=(f"{float(share * 100):.4g}%",),
             )
             for pair in wanted

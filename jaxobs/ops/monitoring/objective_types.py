@@ -64,6 +64,10 @@ class Objective:
     example: Example | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     """Further labels of the alerts, for routing."""
+    pages: bool = True
+    """Whether the fastest alerts page a person; else all of them open tickets."""
+    extended: bool = False
+    """Whether the alerts are generated only for sites that switch them on; what is recorded for panels always is."""
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):

@@ -149,6 +149,10 @@ class Alert:
     keep_firing_for: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Static labels beyond the severity."""
+    extended: bool = False
+    """Whether the alert is generated only for sites that switch it on."""
+    inhibits: tuple[str, ...] = ()
+    """Alerts on the same job that have the same mechanism, and fire with this one or later: they send nothing."""
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):

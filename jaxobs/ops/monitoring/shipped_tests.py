@@ -1,8 +1,7 @@
 """promtool's tests as they are shipped: many cases in few tests, since promtool evaluates every rule in each of them.
 
 Each case has its series under a job of its own, so that many cases can share one Prometheus: what fires is asked for by
-that job. Of cases that take more than half an hour only one is here for each alert that has no shorter one that fires;
-jaxobs' own tests run all of them. promtool compares annotations only where it compares everything that fires by one
+that job. promtool compares annotations only where it compares everything that fires by one
 name; so they are tested of alerts that the series of the others cannot make fire.
 """
 
@@ -19,7 +18,7 @@ from jaxobs.ops.monitoring.rule_types import Alert, Case, Fired
 from jaxobs.ops.monitoring.site import Site
 
 SHORT = 30
-"""Minutes that a case takes at most for all of an alert's to be shipped."""
+"""Minutes that a case takes at most for its annotations to be shipped."""
 LENGTHS = (60, 300)
 """Minutes of the tests that cases are put together in; what is longer has one more."""
 
@@ -65,30 +64,12 @@ def units_of(alerts: list[Alert], interval: str) -> list[Unit]:
 def _together(units: list[Unit], interval: str, site: Site) -> Iterator[dict[str, Any]]:
     """All cases, by length: what fires of each, with its labels."""
     numbered = [renamed(unit, f"{number}") for number, unit in enumerate(units)]
-    shortened = [unit if unit.minutes() <= SHORT else _until_it_fires(unit) for unit in numbered]
-    numbered = [unit for unit in shortened if unit.cases and (unit.minutes() <= SHORT or _needed(unit, shortened))]
     bounds = (0, *LENGTHS, 10**9)
     for least, most in itertools.pairwise(bounds):
         found = [unit for unit in numbered if least < unit.minutes() <= most]
         if found:
             asked = [each for unit in found for each in questions(unit, site)]
             yield {**with_series(found, interval, f"cases up to {most} min"), "promql_expr_test": asked}
-
-
-def _until_it_fires(unit: Unit) -> Unit:
-    """The cases up to the first one that fires; none if nothing does."""
-    firing = min((_minutes(case.at) for case in unit.cases if case.kind == "firing"), default=0)
-    return replace(unit, cases=tuple(case for case in unit.cases if _minutes(case.at) <= firing))
-
-
-def _needed(unit: Unit, units: list[Unit]) -> bool:
-    """Returns whether the unit is the shortest of its alert that fires."""
-    firing = [
-        each
-        for each in units
-        if each.alert.name == unit.alert.name and any(case.kind == "firing" for case in each.cases)
-    ]
-    return bool(firing) and min(firing, key=Unit.minutes) is unit
 
 
 def questions(unit: Unit, site: Site) -> Iterator[dict[str, Any]]:

@@ -46,7 +46,7 @@ class AlertChoice:
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
 
     enabled: bool = True
-    """Whether the alert is generated."""
+    """Whether the alert is generated: one of the extended set is, once the file names it."""
     severity: Literal["critical", "warning", "info"] | None = None
     """Overrides the alert's own severity."""
     for_: str | None = None
@@ -114,8 +114,10 @@ class Site:
     """Whether Prometheus stores histograms as native ones, so that there are no `_bucket` series."""
     prices: Prices = Prices()
     """Prices for the panels about costs."""
+    extended: bool = False
+    """Whether all alerts of the extended set are generated."""
     alerts: Mapping[str, AlertChoice] = field(default_factory=dict)
-    """Changes to alerts, by name."""
+    """Changes to alerts, by name; naming an alert of the extended set switches it on."""
     objectives: Mapping[str, ObjectiveChoice] = field(default_factory=dict)
     """Changes to objectives, by name."""
     latency: Mapping[str, float] = field(default_factory=dict)

@@ -134,7 +134,7 @@ def test_declared() -> None:
 
 def test_alerts_and_panels_agree() -> None:
     """Each alert's panel is there and links to its runbook; each panel's alert is there, and its threshold is drawn."""
-    alerts = alerting.enabled(SITE)
+    alerts = alerting.offered(SITE)
     for board in BOARDS:
         drawn = {panel["id"]: panel for panel in json.loads(drawing.draw(board, SITE))["panels"]}
         for row in board.rows:
@@ -162,7 +162,7 @@ def test_an_alert_s_panel_shows_what_the_alert_asks_for(board: Board) -> None:
     """Panel and alert share a series, or what it is recorded from; an alert on a finding shows its subject."""
     found = seen(board, SITE)
     panels = {panel.id: panel for panel in found.panels}
-    for alert in alerting.enabled(SITE):
+    for alert in alerting.offered(SITE):
         if alert.panel[0] == board.name:
             queries = panels[alerting.panel_id(alert.panel[1])].queries
             shown = set().union(*(asked(found.filled(query.expr)) for query in queries))

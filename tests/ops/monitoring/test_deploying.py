@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import functools
+import graphlib
 import json
 import re
 import subprocess
@@ -85,9 +86,12 @@ def test_alertmanager_routes_by_severity(tmp_path: Path) -> None:
 
 def test_what_inhibits_is_an_alert_with_the_labels_it_needs() -> None:
     """Each alert that an inhibition names is there, and one with each static label that it asks for."""
-    names = {alert.name for alert in alerting.enabled(SITE)}
-    labels = {pair for alert in alerting.enabled(SITE) for pair in alert.labels.items()}
-    for rule in prometheus.alertmanager(SITE)["inhibit_rules"]:
+    every = Site(extended=True)
+    names = {alert.name for alert in alerting.enabled(every)}
+    labels = {pair for alert in alerting.enabled(every) for pair in alert.labels.items()}
+    order = graphlib.TopologicalSorter({alert.name: alert.inhibits for alert in alerting.enabled(every)})
+    assert {*order.static_order()} == names, "two that inhibit each other are both kept back"
+    for rule in prometheus.alertmanager(every)["inhibit_rules"]:
         for matcher in [*rule["source_matchers"], *rule["target_matchers"]]:
             name, _, value = matcher.replace("=~", "=").replace("!=", "=").partition("=")
             if name == "alertname" and "=~" not in matcher:

@@ -22,11 +22,13 @@ pytestmark = [pytest.mark.linters, pytest.mark.settled, pytest.mark.timeout(1200
 POLICY = ROOT / "tools" / "go" / "pint.hcl"
 
 SITES = {
-    "as committed": Site(),
+    "as committed": Site(grafana_url="https://grafana.example.org"),
     "with choices": Site(
         job="train-.*",
         functions=("trainer.*",),
         runbook_url="https://wiki.example.org/jax",
+        grafana_url="https://grafana.example.org",
+        extended=True,
         alerts={"JaxRecompilationStorm": AlertChoice(for_="10m", thresholds={"compilations": 20})},
         objectives={"goodput": ObjectiveChoice(target=0.95, period="30d")},
     ),

@@ -18,7 +18,7 @@ from tools.alert_suites.deaths import deaths
 from tools.alert_suites.lives import lives
 from tools.alert_suites.scenes import Process, series, trains, unseen
 
-SITE = Site()
+SITE = Site(extended=True)
 pytestmark = pytest.mark.timeout(1200)
 
 
@@ -64,7 +64,7 @@ def test_a_suite_can_fail(tmp_path: Path) -> None:
     for each in wrong[0]["promql_expr_test"]:
         each["exp_samples"] = []
     told = failures(rule_checks.tested(groups, wrong, tmp_path))
-    assert len(told) == 1 and f'alertname="{death.alert}"' in told[0]
+    assert len(told) == 2 and f'alertname="{death.alert}"' in told[0]
     silent = suites.quiet([life], SITE)
     silent[0]["promql_expr_test"][0]["exp_samples"] = [{"labels": "{}", "value": 1}]
     assert len(failures(rule_checks.tested(groups, silent, tmp_path))) == 1

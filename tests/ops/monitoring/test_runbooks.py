@@ -14,7 +14,7 @@ from jaxobs.ops.monitoring.generate import runbooks
 from jaxobs.ops.monitoring.objectives import objectives
 from jaxobs.ops.monitoring.site import AlertChoice, Site
 
-SITE = Site(grafana_url="https://grafana.example.org")
+SITE = Site(grafana_url="https://grafana.example.org", extended=True)
 PAGES = runbooks.files(SITE)
 RULES = {rule["alert"]: rule for group in alerting.alert_groups(SITE) for rule in group["rules"]}
 SECTIONS = (

@@ -15,42 +15,9 @@ from jaxobs.base.errors import MissingExtraError, SettingError
 from jaxobs.ops.monitoring import alerting, generate, promql, site
 from jaxobs.ops.monitoring.site import Site
 
-WHOLE = """
-job = "train-.*"
-matchers = {pool = 'a"b'}
-functions = ["trainer.*", "evaluate"]
-runbook_url = "https://wiki.example.org/jaxobs/"
+WHOLE = (Path(__file__).parent / "site.toml").read_text()
 
-[prices]
-accelerator_hour = 2.4
-
-[alerts.JaxRecompilationStorm]
-for = "10m"
-severity = "info"
-thresholds = {compilations = 20}
-"""
-
-MISTAKES = {
-    "job = 3": "`job` is 3: input should be a valid string",
-    'job = "("': "job: '(' is not a valid regular expression",
-    'job = ""': "an empty regular expression selects nothing",
-    "colour = 1": "`colour` is unknown. Known here: agent_url, alerts",
-    "[prices]\nhour = 1": "`prices.hour` is unknown. Known here: accelerator_hour",
-    'runbook_url = "wiki"': "runbook_url: 'wiki' is not a valid address",
-    "[receivers.page]": "receivers.page: unknown. Receivers: pager, tickets.",
-    'scrape_interval = "often"': "scrape_interval: 'often' is not a valid duration",
-    "matchers = {job = 'a'}": "'job' is not a label to select by",
-    "[alerts.JaxRecompilationStorm.thresholds]\ncompilation = 3": "Did you mean `compilations`? Thresholds of",
-    "runbok_url = 1": "`runbok_url` is unknown. Did you mean `runbook_url`? Known here: agent_url",
-    "[objectives.goodputt]\ntarget = 0.9": "Did you mean `goodput`? Known: ",
-    "[alerts.JaxRecompilationStrm]": "Did you mean `JaxRecompilationStorm`?",
-    "[alerts.JaxRecompilationStorm.thresholds]\nnumber = 3": "Thresholds of JaxRecompilationStorm: compilations",
-    "[alerts.JaxRecompilationStorm.thresholds]\ncompilations = -3": "compilations is -3: it must be between",
-    "[alerts.JaxRecompilationStorm]\nfor = '5 min'": "JaxRecompilationStorm.for: '5 min' is not a valid duration",
-    "[alerts.JaxRecompilationStorm]\nseverity = 'page'": "`alerts.JaxRecompilationStorm.severity` is 'page'",
-    "[alerts.JaxRecompilationStorm]\nsilent = true": "`alerts.JaxRecompilationStorm.silent` is unknown",
-    "job =": "is not valid TOML",
-}
+MISTAKES = tomllib.loads((Path(__file__).parent / "site_mistakes.toml").read_text())
 
 
 def written(folder: Path, text: str, name: str = "site.toml") -> Path:

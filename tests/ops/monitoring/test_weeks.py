@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from helpers.requirements import program
 
+from tools.alert_suites.deaths.training import silent
 from tools.alert_suites.scenes import Process, init, series, serves, trains
 from tools.weeks import gaps, playing, table
 from tools.weeks.research import research
@@ -60,6 +61,23 @@ def test_a_small_week_wakes_nobody_and_a_bad_one_does(monkeypatch: pytest.Monkey
     told = [each for each in loud.sent if each.alert == "JaxSloRequestAvailabilityBurn" and each.severity == "critical"]
     assert told and told[0].first < 30 and told[0].last < 120 and told[0].labels["job"] == "bad"
     assert loud.pages >= 1
+
+
+@pytest.mark.settled
+@pytest.mark.parametrize(
+    ("alert", "more"),
+    [("Died", {"labels": 'jax_end="removed"'}), ("Died", {"ended": 'pod_phase="Failed"'}), ("Gone", {})],
+    ids=["file", "kubernetes", "static"],
+)
+def test_a_thousand_that_die_at_once_are_one_alert(
+    alert: str, more: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many as promtool does not take: all processes of a job fall silent after 20 minutes."""
+    program("go")
+    monkeypatch.setattr(playing, "FLEETS", {"dies": lambda chance, minutes, count: silent("dies", count, **more)})
+    told = playing.play("dies", 60, 1000, 3).sent
+    assert [(each.alert, each.labels["job"]) for each in told] == [(f"JaxTraining{alert}", "dies")]
+    assert 20 < told[0].first <= 20 + (15 if alert == "Died" else 18)
 
 
 def test_the_table_is_written_between_its_marks(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tools.alert_suites.kinds import Death
 from tools.alert_suites.scenes import Part, Process, init, serves
 
@@ -12,6 +14,10 @@ def _replicas(name: str, count: int, *parts: Part) -> list[Process]:
     return [Process(job=name, instance=f"{index}:9464", parts=[*_BEGIN, *parts]) for index in range(count)]
 
 
+_COMPILES = Part(
+    minutes=60, time={"compile": 60},
+    gauges={"jax_compilation_oldest_start_timestamp_seconds": 6000, "jax_requests_in_flight": 0},
+)  # fmt: skip
 _QUEUES = Part(
     minutes=200, gauges={"jax_requests_in_flight": 40},
     counts={
@@ -37,15 +43,21 @@ DEATHS = (
     Death(name="hangs-in-requests", what="all replicas take requests and finish none", alert="JaxRequestsStalled",
           severity="critical", at=100, within=20,
           processes=lambda: _replicas("hangs-in-requests", 3, serves(100, requests=0, in_flight=30))),
-    Death(name="half-gone", what="half of 40 busy replicas vanish at once", alert="JaxReplicasLost",
-          severity="warning", at=100, within=8,
+    Death(name="half-gone", what="half of 40 busy replicas vanish at once", alert="JaxServiceHalfDown",
+          severity="critical", at=100, within=8,
           processes=lambda: [*_replicas("half-gone", 40)[:20], *_replicas("half-gone", 40, serves(60))[20:]]),
+    Death(name="half-down", what="half of 20 replicas do not answer", alert="JaxServiceHalfDown", severity="critical",
+          at=100, within=8,
+          processes=lambda: [*(replace(each, up_after=60) for each in _replicas("half-down", 20)[:10]),
+                             *_replicas("half-down", 20, serves(60))[10:]]),
+    Death(name="third-gone", what="more than a third of 40 busy replicas vanish at once", alert="JaxReplicasLost",
+          severity="warning", at=100, within=8,
+          processes=lambda: [*_replicas("third-gone", 40)[:15], *_replicas("third-gone", 40, serves(60))[15:]]),
+    Death(name="compiles-in-service", what="a server compiles for a quarter of an hour", alert="JaxCompilationStuck",
+          severity="critical", at=100, within=22, processes=lambda: _replicas("compiles-in-service", 1, _COMPILES)),
     Death(name="never-warm", what="a fifth of the requests compile, hours after the start", alert="JaxColdRequestsHigh",
           severity="warning", at=100, within=20, live="requests",
           processes=lambda: _replicas("never-warm", 2, serves(100, cold=12))),
-    Death(name="cold-burn", what="the same, as an objective that is missed", alert="JaxSloColdRequestsBurn",
-          severity="critical", at=100, within=60, live="requests",
-          processes=lambda: _replicas("cold-burn", 2, serves(100, cold=12))),
     Death(name="queues", what="requests wait longer than they take", alert="JaxRequestQueueing", severity="warning",
           at=100, within=15, live="requests", processes=lambda: _replicas("queues", 1, _QUEUES)),
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -116,13 +117,45 @@ def _finding(kind: str, minutes: int = 200) -> Part:
     return Part(minutes=minutes, time={"step": 60}, gauges={f'jax_findings{{finding="{kind}"}}': 1})
 
 
+def silent(name: str, count: int, **more: str) -> list[Process]:
+    """All processes are gone in the same minute; their targets stay."""
+    return _run(name, count, [trains(20)], older=400 if count == 1 else 60, up_after=60, **more)
+
+
+_ALL, _ONE = "all 100 processes", "the only process"
+_DIED, _GONE = ("JaxTrainingDied", "critical", 15), ("JaxTrainingGone", "warning", 18)
+_SILENT: tuple[tuple[str, int, str, str, str, str, int, dict[str, str]], ...] = (
+    *(("static", count, who, "do not answer, at targets that nothing removes", *_GONE, {})
+      for count, who in ((1, _ONE), (100, _ALL))),
+    *(("file", count, who, "die, and the launcher's file is left behind", *_DIED, {"labels": 'jax_end="removed"'})
+      for count, who in ((1, _ONE), (100, _ALL))),
+    *(("kubernetes", count, who, "die, and Kubernetes says `Failed`", *_DIED, {"ended": 'pod_phase="Failed"'})
+      for count, who in ((4, "all four processes"), (100, _ALL))),
+    ("kubernetes", 1, _ONE, "dies, and Kubernetes says `Failed`", "JaxTargetDown", "warning", 13,
+     {"ended": 'pod_phase="Failed"'}),
+    ("http", 4, "all four processes", "are gone, and with them the list of `http_sd`", *_GONE, {}),
+    ("pushgateway", 4, "all four processes", "are gone, and the Pushgateway got no end", *_DIED, {}),
+)  # fmt: skip
+"""How all processes of a training die, by what lists its targets: name, processes, sentence, alert, and labels."""
+_PUSHED = {'jax_batch_last_end_timestamp_seconds{job="silent-pushgateway-4", instance=""}': "0x80"}
+
 DEATHS = (
+    *(
+        Death(name=f"silent-{found}-{count}", what=f"{called} of a training {ends}", alert=alert, severity=severity,
+              at=20, within=within, more=_PUSHED if found == "pushgateway" else {},
+              processes=functools.partial(silent, f"silent-{found}-{count}", count, **more))
+        for found, count, called, ends, alert, severity, within, more in _SILENT
+    ),
+    Death(name="stands-still", what="a job of two processes waits for something that is neither input nor a step",
+          alert="JaxStepsStalled", severity="critical", at=100, within=70,
+          processes=lambda: _run("stands-still", 2, [*_BEGIN, spends("idle", 200)])),
     Death(name="pods-gone", what="all pods of a training job are gone, without a `run_id`", alert="JaxTrainingGone",
           severity="warning", at=100, within=20, processes=lambda: _run("pods-gone", 4, _BEGIN, "c:1234")),
     Death(name="at-risk-gone", what="a run with half an hour of unsaved work is gone", alert="JaxJobAbsent",
           severity="critical", at=100, within=17, processes=_at_risk),
     Death(name="partitioned", what="half of eight processes are cut off, and the others wait for them",
-          alert="JaxStepsStalled", severity="critical", at=100, within=30, processes=_partitioned),
+          alert="JaxStepsStalled", severity="critical", at=100, within=30, processes=_partitioned,
+          also=("JaxTargetDown",)),
     Death(name="unsaved", what="checkpoints fail, and the job goes on", alert="JaxCheckpointWorkAtRisk",
           severity="warning", at=185, within=150, processes=_unsaved),
     Death(name="backs-off", what="a process ends in its first minute, again and again", alert="JaxCrashLoop",
@@ -134,9 +167,10 @@ DEATHS = (
     Death(name="preempted-often", what="a run is preempted every 9 minutes", alert="JaxPreemptedOften",
           severity="warning", at=9, within=50, processes=_preempted),
     Death(name="first-nan", what="the loss is NaN", alert="JaxNonFiniteValues", severity="warning", at=100, within=5,
+          also=("JaxLossNonFinite",),
           processes=lambda: _one("first-nan", _NAN), live="nonfinite"),
-    Death(name="stays-nan", what="the loss stays NaN", alert="JaxNonFiniteLasting", severity="critical", at=100,
-          within=40, processes=lambda: _one("stays-nan", _NAN)),
+    Death(name="stays-nan", what="the loss stays NaN", alert="JaxLossNonFinite", severity="critical", at=100,
+          within=10, processes=lambda: _one("stays-nan", _NAN)),
     Death(name="one-down", what="one of four processes does not answer", alert="JaxTargetDown", severity="warning",
           at=100, within=13, processes=_down, live="killed"),
     Death(name="one-missing", what="one of four processes is gone with its target", alert="JaxProcessCountMismatch",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 from tools.alert_suites.kinds import Life
 from tools.alert_suites.scenes import Part, Process, compiles, init, spends, trains, unseen
@@ -74,6 +76,18 @@ def _curriculum() -> Iterable[Process]:
     longer = [part for steps in (40, 20) for part in (compiles(2, cause="shape"), trains(118, steps))]
     yield from _job("curriculum", 2, [init(2), compiles(3), trains(150), *longer], run="c")
 
+
+_ENDS: tuple[tuple[str, int, str, list[Part], dict[str, Any]], ...] = (
+    *(("file", count, "and its launcher removes its targets", [trains(20)], {"labels": 'jax_end="removed"'})
+      for count in (1, 100)),
+    *(("kubernetes", count, "and its pods are `Completed`", [trains(20)],
+       {"ended": 'pod_phase="Succeeded"', "up_after": 90}) for count in (1, 100)),
+    ("pushgateway", 4, "and tells the Pushgateway", [trains(20)], {"up_after": 90}),
+    ("static", 4, "after a last checkpoint, and its targets stay", [trains(20), spends("checkpoint", 1)],
+     {"up_after": 90}),
+)  # fmt: skip
+"""How trainings end well, by what lists their targets."""
+_PUSHED = {'jax_batch_last_end_timestamp_seconds{job="ends-pushgateway-4", instance=""}': "0x20 1210x100"}
 
 LIVES = (
     Life(name="curriculum", what="sequences grow from stage to stage: each recompiles the step, which takes longer",
@@ -159,7 +173,16 @@ LIVES = (
     ),
     Life(
         name="finished", what="a job of four processes ends; its pods are `Completed` for hours", minutes=400,
-        processes=lambda: _job("finished", 4, [init(2), compiles(2), trains(100)], up_after=300),
+        processes=lambda: _job("finished", 4, [init(2), compiles(2), trains(100)], up_after=300,
+                               ended='pod_phase="Succeeded"'),
+    ),
+    *(
+        Life(
+            name=f"ends-{found}-{count}", what=f"a training of {count:,} processes ends, {what}", minutes=120,
+            processes=functools.partial(_job, f"ends-{found}-{count}", count, parts, older=60, **more),
+            more=_PUSHED if found == "pushgateway" else {},
+        )
+        for found, count, what, parts, more in _ENDS
     ),
     Life(
         name="saved-and-gone", what="a job saves for two minutes, ends, and its targets vanish", minutes=240,

@@ -23,7 +23,7 @@ def make(sources: Sources) -> Callable[..., Answer]:
         """The runbook of an alert of jaxobs, such as JaxInputBound: meaning, impact, steps with queries and commands,
         what it is not, mitigation, how to verify. It comes with jaxobs; its commands are for a person."""
         site = Site()
-        known = {each.name: each for each in alerting.enabled(site)}
+        known = {each.name: each for each in alerting.offered(site)}
         if alert not in known:
             return no_data(
                 f"jaxobs has no runbook for that alert. {did_you_mean(alert, known)}Known: {', '.join(known)}."

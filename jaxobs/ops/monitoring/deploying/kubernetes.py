@@ -52,6 +52,7 @@ def pod_monitor(site: Site) -> Object:
         "port": PORT, "path": "/metrics", "interval": site.scrape_interval, "filterRunning": False,
         "relabelings": [
             {"sourceLabels": ["__address__"], "targetLabel": "instance"},
+            {"sourceLabels": ["__meta_kubernetes_pod_node_name"], "targetLabel": "node"},
             {**phase, "regex": "(Succeeded|Failed)", "targetLabel": "pod_phase"},
             {**phase, "targetLabel": "__address__", "replacement": "127.0.0.1:1"},
         ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from jaxobs.ops.monitoring import alerting
 from jaxobs.ops.monitoring.site import RECEIVERS, Site
 
 Config = dict[str, Any]
@@ -66,6 +67,8 @@ def alertmanager(site: Site) -> Config:
     Alertmanager refuses the file until the site has said where these go: it would drop them without a word.
     """
     job = list(site.grouping)
+    found = {alert.name: alert for alert in alerting.enabled(site)}
+    same = {name: [each for each in alert.inhibits if each in found] for name, alert in found.items()}
     agent = {
         "receiver": AGENT, "matchers": ['severity=~"critical|warning"'], "group_wait": "5s", "continue": True,
     }  # fmt: skip
@@ -90,9 +93,12 @@ def alertmanager(site: Site) -> Config:
             _inhibit('alertname="JaxDeploymentUnderWay"', 'phase="compile"', job),
             # A process that is gone explains what is missing of it.
             _inhibit('alertname="JaxTargetDown"', 'alertname=~"Jax.+"', [*job, "instance"], but="JaxTargetDown"),
-            _inhibit('alertname="JaxJobAbsent"', 'alertname="JaxTargetDown"', job),
-            # A job that makes no steps has more than one process that makes none.
-            _inhibit('alertname="JaxStepsStalled"', 'alertname="JaxProcessStuck"', job),
+            # One fault, one notification: alerts with one mechanism, of which the first to fire is told.
+            *(
+                _inhibit(f'alertname="{name}"', f'alertname=~"{"|".join(targets)}"', job)
+                for name, targets in same.items()
+                if targets
+            ),
             # A page makes the ticket of the same thing unnecessary.
             _inhibit('severity="critical"', 'severity="warning"', ["alertname", *job, "instance", "slo"]),
         ],

@@ -40,7 +40,7 @@ class Content:
 
     @functools.cached_property
     def _enabled(self) -> list[Alert]:
-        return alerting.enabled(self.site)
+        return alerting.offered(self.site)
 
     def uid(self, board: str = "") -> str:
         """The address of a dashboard, by default of this one."""

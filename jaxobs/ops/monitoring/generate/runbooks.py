@@ -26,9 +26,10 @@ _THRESHOLD = re.compile(r"<([a-z][a-z_0-9]*)>")
 _DOCS = re.compile(r"\bdocs/([\w/-]+\.md)(#[\w-]+)?")
 _ACCELERATORS = re.compile(r"\bnvidia-smi\b|\bxid\b|\b(accelerator|jax_device_memory)_\w+")
 """Parts of steps that say nothing on a machine without accelerators: CPUs report no memory to JAX."""
+_SWITCH = "Extended set: it is generated once the site file has `[alerts.{name}]`. "
 _FIRST = """\
-1. Paste the alert's annotation `shell` into a terminal. It sets `PROMETHEUS`, `JOB`, `INSTANCE`, `NAMESPACE`, `POD` and
-   `EVENT_LOG` for the commands on this page.
+1. Paste the alert's annotation `shell` into a terminal. It sets {names} and `EVENT_LOG`
+   for the commands on this page{rest}.
 2. Ask for the cause:
 
    ```sh
@@ -40,7 +41,7 @@ _SPANS = ((86400, "day", "days"), (3600, "hour", "hours"), (60, "minute", "minut
 
 def files(site: Site) -> dict[str, str]:
     """Returns the contents by path."""
-    alerts = sorted(alerting.enabled(site), key=lambda alert: alert.name)
+    alerts = sorted(alerting.offered(site), key=lambda alert: alert.name)
     pages = {name: list(same) for name, same in itertools.groupby(alerts, key=lambda alert: alert.name)}
     found = {f"{_FOLDER}/README.md": _index(pages, site)}
     for name, same in pages.items():
@@ -70,11 +71,13 @@ def _index(pages: dict[str, list[Alert]], site: Site) -> str:
     parts = [
         f"{_HEAD}\n# Runbooks\n\nOne page for each alert that `jaxobs generate alerts` writes. The pages are generated "
         "from the same declarations as the rules, so their expressions and thresholds are those that Prometheus "
-        "evaluates. `critical` pages a person, `warning` opens a ticket, `info` is not routed.\n"
+        "evaluates. `critical` pages a person, `warning` opens a ticket, `info` is not routed. Alerts of the extended "
+        "set are generated for sites that switch them on: "
+        f"[how]({page_url('docs/alerts.md')}#choose-and-change).\n"
     ]
     for concern in ORDER:
         rows = [
-            f"| [{name}]({name}.md) | {_severity(same[0], site)} | {same[0].summary} |"
+            f"| [{name}]({name}.md) | {_severity(same[0], site)}{_set(same[0])} | {same[0].summary} |"
             for name, same in pages.items()
             if same[0].concern == concern
         ]
@@ -82,6 +85,10 @@ def _index(pages: dict[str, list[Alert]], site: Site) -> str:
             parts.append(f"\n## {_CONCERNS[concern]}\n\n| alert | severity | meaning |\n|---|---|---|\n")
             parts.append("\n".join(rows) + "\n")
     return "".join(parts)
+
+
+def _set(alert: Alert) -> str:
+    return ", extended" if alert.extended else ""
 
 
 def _severity(alert: Alert, site: Site) -> str:
@@ -107,8 +114,9 @@ class _Page:
         return "".join(
             (
                 f"{_HEAD}\n# {alert.name}\n\n{alert.summary} Severity `{severity}`: it {_SEVERITIES[severity]}. ",
+                _SWITCH.format(name=alert.name) if alert.extended else "",
                 f"{shown} · [all runbooks](README.md)\n",
-                f"\n## Do first\n\n{_FIRST}\n3. {self._told(book.mitigation[0])}\n",
+                f"\n## Do first\n\n{self._first()}\n3. {self._told(book.mitigation[0])}\n",
                 f"\n## Meaning\n\n{self._told(book.meaning)}\n",
                 f"\n## Impact\n\n{self._told(book.impact)}\n",
                 "\n## Diagnosis\n\nThe commands use the variables that the annotation `shell` sets. In a pod, put "
@@ -129,6 +137,12 @@ class _Page:
                 "\n</details>\n",
             )
         )
+
+    def _first(self) -> str:
+        if alerting.of_process(self._alert):
+            return _FIRST.format(names="`PROMETHEUS`, `JOB`, `NAMESPACE`, `INSTANCE`, `POD`", rest="")
+        rest = "; the alert is about the whole job, so set `INSTANCE` and `POD` to the process you look at"
+        return _FIRST.format(names="`PROMETHEUS`, `JOB`, `NAMESPACE`", rest=rest)
 
     def _told(self, text: str) -> str:
         """Returns a text with the values of thresholds in it, and with links to other pages."""

@@ -15,6 +15,7 @@ OBJECTIVE = Objective(
     denominator="It is a share of lookups that hit or missed; those with the cache switched off are not counted.",
     absent="A job without a persistent cache is not counted.",
     service="training",
+    extended=True,
     target=Decimal("0.8"),
     bad=f"""sum by (job) ({increase('jax_persistent_cache_requests_total{@, result="miss"}')})""",
     total=f"""sum by (job) ({increase('jax_persistent_cache_requests_total{@, result=~"hit|miss"}')})""",

@@ -27,6 +27,7 @@ OBJECTIVE = Objective(
     ),
     absent="A job without steps, such as a server, has no goodput, and no alert about it.",
     service="training",
+    extended=True,
     target=Decimal("0.9"),
     bad=_mean(', category!~"step|eval|checkpoint|unattributed"'),
     total=_mean(', category!~"checkpoint|unattributed"'),

@@ -19,6 +19,7 @@ OBJECTIVE = Objective(
     denominator="It is a share of steps and failed calls together, in processes that have made a step.",
     absent="A process without steps is not counted: errors of a server are in request-availability.",
     service="training",
+    extended=True,
     target=Decimal("0.999"),
     bad=f"sum by (job) ({_FAILED})",
     # A sum over both: where one of them is missing, the other is the sum.

@@ -37,7 +37,7 @@ def declared() -> dict[str, Alert]:
 def _alert(name: str, fields: dict[str, Any]) -> Alert:
     thresholds = {key: Threshold(**value) for key, value in fields.pop("thresholds", {}).items()}
     fields["for_"] = fields.pop("for", "")
-    fields["panel"] = tuple(fields.get("panel", ()))
+    fields["panel"], fields["inhibits"] = tuple(fields.get("panel", ())), tuple(fields.get("inhibits", ()))
     return Alert(**fields, thresholds=thresholds, texts=Beside(f"{__package__}.{name}"))
 
 

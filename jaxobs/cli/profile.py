@@ -14,7 +14,7 @@ from jaxobs.base import private_files
 from jaxobs.base.errors import MissingExtraError
 from jaxobs.cli.profiling import folded, perfetto, pprof, sources
 from jaxobs.facts.events import plain
-from jaxobs.ops.agent.acting import captures
+from jaxobs.ops import captures
 from jaxobs.profiles import comparison, reading
 from jaxobs.profiles.comparison import Change, ProfileComparison
 from jaxobs.profiles.reading import Reading, TraceError

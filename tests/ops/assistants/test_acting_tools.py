@@ -16,11 +16,11 @@ from mcp.types import ElicitRequestParams, ElicitResult
 
 from jaxobs.ops.agent.acting import processes, record
 from jaxobs.ops.agent.acting.actions import ACTIONS, Plan
-from jaxobs.ops.agent.acting.captures import Outcome
 from jaxobs.ops.agent.acting.desk import Desk
 from jaxobs.ops.agent.acting.policy import Policy, WarmCache
 from jaxobs.ops.assistants import serving
 from jaxobs.ops.assistants.sources import Sources
+from jaxobs.ops.captures import Outcome
 from jaxobs.ops.diagnosis import Inputs
 
 URL = "http://127.0.0.1:9"

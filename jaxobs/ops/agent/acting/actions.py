@@ -19,9 +19,9 @@ from functools import partial
 from pathlib import Path
 
 from jaxobs.base import private_files
-from jaxobs.ops.agent.acting import captures
-from jaxobs.ops.agent.acting.captures import Outcome, failed
+from jaxobs.ops import captures
 from jaxobs.ops.agent.acting.policy import Class, Name, Policy
+from jaxobs.ops.captures import Outcome, failed
 from jaxobs.ops.diagnosis import Inputs, bundles
 from jaxobs.ops.diagnosis.gathering.answers import shown
 

@@ -21,8 +21,8 @@ from jaxobs.base import private_files
 from jaxobs.base.files.claim import Claim
 from jaxobs.ops.agent.acting import processes
 from jaxobs.ops.agent.acting.actions import ACTIONS, Action, Around, Plan, RefusedError, Request
-from jaxobs.ops.agent.acting.captures import Outcome, failed
 from jaxobs.ops.agent.acting.record import Record
+from jaxobs.ops.captures import Outcome, failed
 
 HOUR = 3600.0
 

@@ -21,9 +21,9 @@ from jaxobs.facts.memory import DeviceMemory
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.ops.agent.acting import desk, processes, record
 from jaxobs.ops.agent.acting.actions import ACTIONS, Around, Plan, RefusedError, Request
-from jaxobs.ops.agent.acting.captures import Outcome
 from jaxobs.ops.agent.acting.policy import Name, Policy, WarmCache
 from jaxobs.ops.agent.acting.record import Record
+from jaxobs.ops.captures import Outcome
 
 URL = "http://10.0.0.1:9464"
 ALL = Policy(allow=("A1", "A2"), dry_run=False)

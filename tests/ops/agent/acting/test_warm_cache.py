@@ -11,8 +11,8 @@ import pytest
 from helpers.run_programs import environment
 
 from jaxobs.ops.agent.acting.actions import ACTIONS, Around, Request
-from jaxobs.ops.agent.acting.captures import Outcome
 from jaxobs.ops.agent.acting.policy import Policy, WarmCache
+from jaxobs.ops.captures import Outcome
 
 PROGRAM = """\
 import jax, jax.numpy as jnp

@@ -39,7 +39,7 @@ def replicated(module: Module) -> set[str]:
         return set()
     found = _Marks(module)
     try:
-        found.run(module.computations[module.entry], None)
+        found.run(module.computations[module.entry], module.whole)
     except _TooManyLooksError:
         return set()
     return {name for name, whole in found.known.items() if _all(whole)}
@@ -54,8 +54,8 @@ class _Marks:
         self._left = _MOST_LOOKS
         self.known: dict[str, _Whole] = {}
 
-    def run(self, computation: Computation, given: Sequence[_Whole] | None) -> _Whole:
-        """Returns whether a computation's result is whole, given its parameters; None for the program's own."""
+    def run(self, computation: Computation, given: Sequence[_Whole]) -> _Whole:
+        """Returns whether a computation's result is whole, given its parameters."""
         values: dict[int, _Whole] = {}
         self._deep += 1
         for number in _ordered(computation):
@@ -70,12 +70,10 @@ class _Marks:
         self._deep -= 1
         return values.get(computation.root, False)
 
-    def _of(self, instruction: Instruction, operands: list[_Whole], given: Sequence[_Whole] | None) -> _Whole:
+    def _of(self, instruction: Instruction, operands: list[_Whole], given: Sequence[_Whole]) -> _Whole:
         opcode = instruction.opcode
         plain = opcode.removesuffix("-start").removesuffix("-done")
         if opcode == "parameter":
-            if given is None:
-                return instruction.whole
             return given[instruction.parameter] if instruction.parameter < len(given) else False
         if opcode == "tuple":
             return tuple(map(_all, operands))

@@ -267,17 +267,7 @@ def _unknown(case: Case) -> OomCause:
 
 
 RULES: tuple[Callable[[Case], OomCause | None], ...] = (
-    cannot_start,
-    _absurd_request,
-    _leak_that_was_found,
-    seen_by_the_driver,
-    _program_too_large,
-    _leaked_arrays,
-    _replicated_arrays,
-    _fragmentation,
-    probably_another,
-    _executables,
-    _host_limit,
-    _live_arrays,
-)
+    cannot_start, _absurd_request, _leak_that_was_found, seen_by_the_driver, _program_too_large, _leaked_arrays,
+    _replicated_arrays, _fragmentation, probably_another, _executables, _host_limit, _live_arrays,
+)  # fmt: skip
 """In the order of how sure they are when they speak."""

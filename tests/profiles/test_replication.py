@@ -110,13 +110,13 @@ def instruction(name: str, opcode: str, number: int, *operands: int, **more: Any
 
 def made(*instructions: Instruction, partitions: int = 8) -> set[str]:
     entry = Computation("main", {each.number: each for each in instructions}, instructions[-1].number)
-    return replicated(Module("jit_f", {1: entry}, 1, partitions))
+    return replicated(Module("jit_f", {1: entry}, 1, partitions, (False, True)))
 
 
 def test_a_sum_over_some_devices_is_not_the_same_on_all() -> None:
     """Unless what is summed is; nor is what a device makes of its own number."""
     part = instruction("part", "parameter", 1)
-    whole = instruction("whole", "parameter", 2, parameter=1, whole=True)
+    whole = instruction("whole", "parameter", 2, parameter=1)
     own = instruction("own", "partition-id", 3)
     some = instruction("some", "all-reduce", 4, 1)
     every = instruction("every", "all-reduce", 5, 1, whole=True)

@@ -97,7 +97,7 @@ class Instruction:
     element: int = 0
     """Which element of a tuple it takes."""
     whole: bool = False
-    """Whether each device has all of a parameter, or all devices of the program take part in one exchange."""
+    """Whether all devices of the program take part in one exchange."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +118,8 @@ class Module:
     entry: int = 0
     partitions: int = 1
     """Devices that XLA divides it among."""
+    whole: tuple[bool, ...] = ()
+    """Whether each device has all of a parameter, by parameter."""
 
 
 def programs(space: Space) -> dict[int, Module]:
@@ -145,7 +147,7 @@ def module(data: bytes) -> Module:
     inner = next((value for number, value in wire.fields(data) if number == 1), b"")
     if isinstance(inner, int):
         raise wire.WireError("the program is not a message")
-    name, entry, raw, frames, devices = "", 0, [], _Frames(b""), 1
+    name, entry, raw, frames, devices, whole = "", 0, [], _Frames(b""), 1, []
     for number, value in wire.fields(inner):
         if number == 1:
             name = wire.text(value)
@@ -153,11 +155,21 @@ def module(data: bytes) -> Module:
             entry = value
         elif number == 3 and isinstance(value, bytes):
             raw.append(value)
+        elif number == 14 and isinstance(value, bytes):
+            whole.append(_is_whole(value))
         elif number == 17 and isinstance(value, bytes):
             frames = _Frames(value)
         elif number == 15 and isinstance(value, bytes):
             devices = _integers_of(value).get(2, 1)
-    return Module(name, dict(_computation(each, frames) for each in raw), entry, devices)
+    return Module(name, dict(_computation(each, frames) for each in raw), entry, devices, tuple(whole))
+
+
+def _is_whole(sharding: bytes) -> bool:
+    """Returns whether an `OpSharding` divides nothing: it says nothing, or names no axis for any dimension."""
+    named = dict(wire.fields(sharding)).get(14, b"")
+    dimensions = [] if isinstance(named, int) else [each for number, each in wire.fields(named) if number == 3]
+    divided = any(isinstance(each, bytes) and 1 in dict(wire.fields(each)) for each in dimensions)
+    return not divided and (not sharding or named != b"")
 
 
 def _computation(data: bytes, frames: _Frames) -> tuple[int, Computation]:
@@ -190,7 +202,7 @@ def _instruction(data: bytes, frames: _Frames) -> Instruction:
             lists[number] += wire.integers(value)
         elif isinstance(value, int):
             numbers[number] = value
-        elif number in (3, 7, 15, 16, 30, 40, *_GROUPS):
+        elif number in (3, 7, 15, 16, 30, *_GROUPS):
             messages[number] = value
             groups += number in _GROUPS
     scope, source = _metadata(messages.get(7, b""), frames)
@@ -202,7 +214,7 @@ def _instruction(data: bytes, frames: _Frames) -> Instruction:
         windows=tuple(_windows(messages.get(15, b""))), kernel_output=next(iter(_repeated(convolution, 4)), 0),
         input_spatial=tuple(_repeated(convolution, 11)), output_spatial=tuple(_repeated(convolution, 12)),
         batch_groups=max(1, numbers.get(58, 1)), parameter=numbers.get(9, 0), element=numbers.get(13, 0),
-        whole=messages.get(40) == b"" if texts.get(2) == "parameter" else groups < 2 and _one_group(messages),
+        whole=groups < 2 and _one_group(messages),
     )  # fmt: skip
 
 

@@ -13,27 +13,46 @@ _SECRET = re.compile(
     | ://[^\s/@:"'\\]{0,100}:(?P<login> [^\s/@"'\\]{1,200} )@
     | (?P<key> \b(?: AKIA | ASIA )[A-Z0-9]{16}\b | \bgh[pousr]_[A-Za-z0-9]{30,} | \bhf_[A-Za-z0-9]{30,}
       | \bsk-[A-Za-z0-9_-]{20,} | \bxox[abprs]-[A-Za-z0-9-]{10,} | \bya29\.[\w-]{20,}
-      | \beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{10,} )
+      | \beyJ[\w-]{10,}(?: \.[\w-]+ ){0,4} )
     """,
     re.VERBOSE,
 )
-_HINT = re.compile(
-    rb"(?i)bearer|authorization|token|passw|secret|key|credential|://|AKIA|ASIA|gh[pousr]_|hf_|sk-|xox|ya29|eyJ"
-)
-"""Without any of these there is no secret."""
+_STARTS = tuple(b"bearer passw secret api access auth credential private :// akia asia gh hf_ sk- xox ya29 eyj".split())
+"""Each secret begins with one of them, in small letters: finding them takes a hundredth of the time of the pattern."""
+_PIECE = 2**20
+_LONGEST = max(map(len, _STARTS))
+MOST_PLACES = 2_000_000
+"""Places that may be secrets; bytes with more of them are not masked in seconds."""
 
 
 def masked(data: bytes) -> tuple[bytes, int]:
-    """The same with `*` for each byte of what looks like a secret, and how many there are."""
-    if not _HINT.search(data):
-        return data, 0
-    count = 0
+    """The same with `*` for each byte of what looks like a secret, and how many there are.
 
-    def hide(found: re.Match[bytes]) -> bytes:
-        nonlocal count
-        count += 1
-        start, end = found.span(found.lastgroup or 0)
-        text, at = found.group(), found.start()
-        return text[: start - at] + b"*" * (end - start) + text[end - at :]
+    Raises:
+      ValueError: too much may be a secret.
+    """
+    hidden: bytearray | None = None
+    count = places = end = 0
+    for first in range(0, len(data), _PIECE):
+        for at in _places(data[first : first + _PIECE + _LONGEST - 1].lower()):
+            place = first + at
+            if place >= end and (found := _SECRET.match(data, place)):
+                start, stop = found.span(found.lastgroup or 0)
+                hidden = bytearray(data) if hidden is None else hidden
+                hidden[start:stop] = b"*" * (stop - start)
+                count, end = count + 1, found.end()
+            places += 1
+        if places > MOST_PLACES:
+            raise ValueError(f"more than {MOST_PLACES:,} places in it may be secrets")
+    return (data, 0) if hidden is None else (bytes(hidden), count)
 
-    return _SECRET.sub(hide, data), count
+
+def _places(piece: bytes) -> list[int]:
+    """Returns where secrets may begin, in order."""
+    found = []
+    for word in _STARTS:
+        at = piece.find(word)
+        while at >= 0:
+            found.append(at)
+            at = piece.find(word, at + 1)
+    return sorted(found)

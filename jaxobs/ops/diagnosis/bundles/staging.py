@@ -45,12 +45,15 @@ class Store:
         """An entry with what a source said: its name, and what it holds, without secrets.
 
         Raises:
-          FullError: the bundle has no room for it.
+          FullError: the bundle has no room for it, or it cannot be masked.
         """
         if len(data) > self._room or len(self.entries) >= MOST_ENTRIES - 10:
             raise FullError(f"it was left out, because the bundle is full ({MOST_BYTES:,} bytes)")
         self._room -= len(data)
-        hidden, count = masked(data)
+        try:
+            hidden, count = masked(data)
+        except ValueError as error:
+            raise FullError(f"it was left out, because {error}") from None
         self.masked += count
         name = f"evidence/{len(self.entries):04d}"
         self.add(hidden, name)

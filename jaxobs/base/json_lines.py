@@ -104,7 +104,7 @@ def objects(
     file: BinaryIO, damage: Damage, progress: Callable[[int], None] | None = None
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yields a file's objects with line numbers, one at a time; `damage` counts other lines."""
-    done = 0
+    done = blank = 0
     for number, line in _lines(file):
         if damage.count >= MOST_DAMAGED:
             damage.end = number
@@ -116,6 +116,9 @@ def objects(
             damage.add(number, f"has {MOST_LINE:,} bytes or more", line)
             continue
         if not line.strip():
+            blank += 1
+            if blank > MOST_DAMAGED:
+                damage.add(number, "is one of too many blank lines")
             continue
         try:
             body = loads(line)

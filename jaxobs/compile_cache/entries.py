@@ -24,8 +24,8 @@ SOUND, BROKEN, UNREADABLE, UNCHECKED = "sound", "broken", "unreadable", "uncheck
 CHUNK = 256 * 1024
 MOST_OUTPUT = 4 * 2**20
 """Bytes that are decompressed at a time: an entry of gigabytes takes no more memory than a small one."""
-MOST_EXECUTABLE = 16 * 2**30
-"""Bytes that an entry may decompress to: one made to do harm may hold a thousand times more than it takes."""
+MOST_EXECUTABLE = 2**31
+"""Bytes that an entry may decompress to: XLA's executables are messages of protobuf, which have less."""
 TIME_BYTES = 4
 MOST_PATH = 4096
 

@@ -64,8 +64,11 @@ def read(folder: Path) -> Observation:
         first_step: float | None = None
         lookups: dict[str, list[Mapping[str, Any]]] = {}
         with path.open("rb") as file:
-            for _, body in json_lines.objects(file, Damage()):
+            damage = Damage()
+            for number, body in json_lines.objects(file, damage):
                 kind = body.get("event")
+                if kind is None:
+                    damage.add(number, "is no event")
                 # A line that is damaged otherwise costs that line as well.
                 with contextlib.suppress(AttributeError, KeyError, TypeError, ValueError):
                     if kind == "step":

@@ -17,7 +17,7 @@ import re
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, BinaryIO
 
 from jaxobs.base import json_lines, private_files
 from jaxobs.facts.cache import KEY_PARTS
@@ -76,10 +76,9 @@ def read(directory: str | os.PathLike[str]) -> list[KeyRecord]:
     """Returns a sidecar's records, oldest first; none if there is no file. Raises `OSError` if it can't be read."""
     try:
         with open(os.path.join(directory, FILE), "rb") as file:
-            data = file.read()
+            bodies = [_object(line) for line in _lines(_end(file))]
     except FileNotFoundError:
         return []
-    bodies = [_object(line) for line in data.splitlines()]
     values = {(str(body.get("part")), str(body["digest"])): body.get("value") for body in bodies if "digest" in body}
     return [record for body in bodies if (record := _decode(body, values)) is not None]
 
@@ -112,6 +111,16 @@ _TYPES: Mapping[str, Any] = {
 def encode_value(part: str, digest: str, value: Any) -> bytes:
     """Returns the value behind a part's digest as a line: it is written once, not with each record."""
     return _encode({"part": part, "digest": digest, "value": value}).encode()
+
+
+def _end(file: BinaryIO, first: int = 0) -> bytes:
+    """Returns what a file has from a byte on; if that is more than a sidecar ever has, the end of it."""
+    file.seek(max(first, file.seek(0, os.SEEK_END) - 2 * MOST_BYTES))
+    return file.read(2 * MOST_BYTES)
+
+
+def _lines(data: bytes) -> list[bytes]:
+    return [line for line in data.splitlines() if line.startswith(b"{")]
 
 
 def _object(line: bytes) -> dict[str, Any]:
@@ -179,14 +188,15 @@ class Sidecar:
                 self._forget()
                 self._file = (status.st_dev, status.st_ino)
             if status.st_size > self._position:
-                file.seek(self._position)
-                self._take(file.read())
+                data = _end(file, self._position)
+                self._position = file.tell() - len(data)
+                self._take(data)
 
     def _take(self, data: bytes) -> None:
         whole = data.rfind(b"\n") + 1  # what follows is a line that somebody is writing
         self._position += whole
         mine = f'"process":"{self.process}"'.encode()
-        for line in data[:whole].splitlines():
+        for line in _lines(data[:whole]):
             head = _HEAD.match(line)
             if head is None:
                 body = _object(line)
@@ -250,7 +260,7 @@ class Sidecar:
     def _compact(self) -> None:
         """Keeps the latest records, one for each program of a process, up to half of the bound; replaces the file."""
         with open(self.path, "rb") as file:
-            lines = file.read().splitlines()
+            lines = _lines(_end(file))
         private_files.write_whole(self.path, (line + b"\n" for line in _latest(lines, self._most_bytes // 2)))
 
 

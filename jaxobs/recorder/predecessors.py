@@ -140,16 +140,10 @@ def this_attempt(wall: Wall, checkpoints: Checkpoints, runs: Runs) -> Attempt:
     """This process as the file shall have it."""
     seconds, now, unsaved = wall.seconds(), time.time(), unsaved_work(wall, checkpoints)
     return Attempt(
-        earlier=runs.earlier,
-        pid=os.getpid(),
-        hostname=platform.node(),
-        started=now - sum(seconds.values()),
-        updated=now,
-        seconds=seconds,
-        unsaved_seconds=unsaved.step_seconds,
-        unsaved_steps=unsaved.steps,
+        earlier=runs.earlier, pid=os.getpid(), hostname=platform.node(), started=now - sum(seconds.values()),
+        updated=now, seconds=seconds, unsaved_seconds=unsaved.step_seconds, unsaved_steps=unsaved.steps,
         checkpoints=checkpoints.complete,
-    )
+    )  # fmt: skip
 
 
 def read_life(path: str) -> Life | None:

@@ -73,27 +73,10 @@ class CallStats:
     """
 
     __slots__ = (
-        "_base",
-        "_device",
-        "_device_skipped",
-        "_dispatch",
-        "_error_kinds",
-        "_errors",
-        "_falls",
-        "_keep_on",
-        "_lock",
-        "_reason",
-        "_timing",
-        "counter",
-        "device_due",
-        "device_expected",
-        "durations",
-        "looking",
-        "programs",
-        "stuck",
-        "timed",
-        "watched",
-    )
+        "_base", "_device", "_device_skipped", "_dispatch", "_error_kinds", "_errors", "_falls", "_keep_on", "_lock",
+        "_reason", "_timing", "counter", "device_due", "device_expected", "durations", "looking", "programs", "stuck",
+        "timed", "watched",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         # Counts down in C, without making a number each time.

@@ -14,6 +14,7 @@ from jaxobs.base.errors import JaxobsError
 from jaxobs.testing.costs import Cost
 
 VERSION = 1
+MOST_BYTES = 16 * 2**20
 ABOUT = "What each test compiles. Written by `pytest --jaxobs-update`."
 
 
@@ -57,7 +58,8 @@ class Entry:
 def read(path: Path) -> dict[str, Entry]:
     """Returns the entries by the tests' node ids, none without a file; raises `BaselineError`."""
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            text = file.read(MOST_BYTES).decode()
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError) as error:
@@ -95,10 +97,8 @@ def entry_of(content: Mapping[str, Any]) -> Entry:
             raise ValueError("a figure is not a number")
     environment = Environment(**content["environment"])
     texts = (environment.jax, environment.jaxlib, environment.platform, environment.device_kind)
-    if not all(each is None or isinstance(each, str) for each in texts) or type(environment.devices) not in (
-        int,
-        type(None),
-    ):
+    is_count = type(environment.devices) in (int, type(None))
+    if not is_count or not all(each is None or isinstance(each, str) for each in texts):
         raise ValueError("the environment is missing")
     return Entry(environment=environment, functions=functions)
 

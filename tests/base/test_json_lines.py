@@ -63,6 +63,9 @@ def test_many_damaged_lines_are_counted() -> None:
 def test_what_is_behind_too_many_damaged_lines_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fifty million lines of another program would take minutes."""
     monkeypatch.setattr(json_lines, "MOST_DAMAGED", 3)
+    damage, file = Damage(), io.BytesIO(b'{"n": 1}\n' + b"\n" * 6 + b'{"n": 2}\n' * 1000)
+    assert len(list(json_lines.objects(file, damage))) == 1
+    assert damage.sentence().endswith("the first is one of too many blank lines. Nothing from line 8 on was read.")
     damage, file = Damage(), io.BytesIO(b'{"n": 1}\n' + b"x\n" * 3 + b'{"n": 2}\n' * 1000)
     assert [body for _, body in json_lines.objects(file, damage)] == [{"n": 1}]
     assert damage.sentence().endswith("the first is not valid JSON. Nothing from line 5 on was read.")

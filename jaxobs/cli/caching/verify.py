@@ -24,6 +24,7 @@ from jaxobs.session.termination import ended_by_signals
 HELP = "run a command twice with a new cache, and report whether the second start hits"
 
 OUTPUT_LINES = 20
+OUTPUT_BYTES = 2**16
 
 _EPILOG = """\
 examples:
@@ -119,7 +120,10 @@ def _run(args: argparse.Namespace, name: str, folder: Path, cache: Path) -> Run:
     with path.open("wb") as output:
         done = trial.run(args.command, variables, timeout=args.timeout, stdout=output, stderr=output)
     if done.code or done.timed_out:
-        print(*path.read_text(errors="replace").splitlines()[-OUTPUT_LINES:], sep="\n", file=sys.stderr)
+        with path.open("rb") as written:
+            written.seek(max(0, written.seek(0, os.SEEK_END) - OUTPUT_BYTES))
+            said = written.read(OUTPUT_BYTES).decode(errors="replace")
+        print(*said.splitlines()[-OUTPUT_LINES:], sep="\n", file=sys.stderr)
     return done
 
 

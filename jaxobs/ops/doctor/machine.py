@@ -26,6 +26,7 @@ from jaxobs.facts.accelerators import AcceleratorState
 from jaxobs.ops.doctor import probes
 from jaxobs.ops.doctor.probes import Imported, Parsed
 
+MOST_LETTERS = 2**20
 TABLES: Mapping[str, Any] = tomllib.loads((resources.files(__package__) / "variables.toml").read_text(encoding="utf-8"))
 """Knowledge of variables and settings that no installed package declares."""
 
@@ -69,9 +70,10 @@ class Machine:
         return self.root / name.lstrip("/")
 
     def read(self, name: str) -> str | None:
-        """Returns the text of a small file; None if it cannot be read."""
+        """Returns the text of a small file, of a large one the beginning; None if it cannot be read."""
         try:
-            return self.path(name).read_text(errors="replace").strip()
+            with self.path(name).open(errors="replace") as file:
+                return file.read(MOST_LETTERS).strip()
         except OSError:
             return None
 

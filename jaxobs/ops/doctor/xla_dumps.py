@@ -20,7 +20,7 @@ _NOISE = re.compile(
 """Pattern of source lines, paths and choices of the autotuner, which are not a computation."""
 _TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 """Blocks of the text that say where in the source a computation comes from."""
-MOST_BYTES = 64 * 2**20
+MOST_BYTES = 48 * 2**20
 MOST_LISTED = 20
 DEFAULT = "its default"
 

@@ -41,6 +41,7 @@ KINDS: tuple[type[Event], ...] = (Manifest, Finding, OutOfMemory, NonFinite, Err
 _MOST_FIRST = 2**16
 _MOST_STEPS = 500
 _MOST_EVENTS = 200_000
+_MOST_PROCESSES = 1000
 _KEPT = 200
 """Findings, errors and values of one process: the first ones."""
 _UNSAVED = ("error", "disabled")
@@ -70,6 +71,9 @@ def read(path: str, name: str) -> tuple[list[Observation], Source]:
     try:
         regular_size(path)
         for count, (process, event) in enumerate(events(path, damage, KINDS)):
+            if len(whose) >= _MOST_PROCESSES and id(process) not in whose:
+                notes.append(f"only its first {_MOST_PROCESSES:,} processes were read")
+                break
             whose[id(process)] = process
             if event is not None:
                 found.setdefault(id(process), []).append((count, event))

@@ -2,6 +2,7 @@
 
 python -m tools.versions                                all, as two tables
 python -m tools.versions --markdown docs/versions.md    and into the page
+python -m tools.versions --packages                     the second table alone
 python -m tools.versions --next                         with pre-releases instead: what fails is a warning
 
 The first table has the counts of `tests/versions`, the second the tests of all that imports a package. Exit code 1 if
@@ -11,7 +12,6 @@ something fails; with `--next` it is 0, for what fails there is news and no defe
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import functools
 import json
 import os
@@ -36,13 +36,13 @@ TESTS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("nvidia-ml-py",): ("drivers/test_nvml.py",),
     ("grafana-foundation-sdk", "promql-parser", "pydantic", "pyyaml"): (
         "ops/monitoring/test_boards.py", "ops/monitoring/test_site.py", "ops/monitoring/test_openslo.py"),
-    ("starlette", "uvicorn"): ("ops/test_entrance.py", "ops/agent/test_agent_service.py"),
+    ("starlette", "uvicorn", "pydantic", "mcp"): ("ops/test_entrance.py", "ops/agent/test_agent_service.py"),
     ("mcp",): ("ops/assistants/test_serving.py", "ops/assistants/test_tools.py"),
     ("tensorboardX", "wandb", "mlflow-skinny"): ("exporters/test_trackers.py",),
     ("pytest",): ("testing/test_pytest_plugin.py", "testing/test_max_compiles.py"),
 }  # fmt: skip
-"""Tests under `tests` for packages of pyproject.toml, all of which are named."""
-NEEDED = ("pytest-timeout>=2.3", "pytest-xdist>=3.6")
+"""Tests under `tests` for packages of pyproject.toml, all of which are named; those of a group are lowest together."""
+NEEDED = ("httpx>=0.27", "markdown-it-py>=3", "pytest>=8.3", "pytest-timeout>=2.3", "pytest-xdist>=3.6")
 """Packages that the tests themselves need."""
 HERE = "no such Python here"
 UNRELEASED = "-"
@@ -117,18 +117,20 @@ def matrix(into: Path | None = None) -> tuple[list[str], bool]:
 # ------------------------------------------------------------------------------------------------- dependencies
 
 
-def sets() -> dict[str, Row]:
-    """Returns the environments whose packages are all as old, or as new, as they may be."""
-    every = ("-e", str(ROOT), *requirements(), *NEEDED)
-    lowest = Row(
-        MATRIX[0].jax, MATRIX[0].pythons, every, "lowest", ("--resolution", "lowest-direct"),
-    )  # fmt: skip
-    newest = Row(NEWEST, ("3.14", "3.13", "3.12"), every, "highest")
-    return {
-        "lowest": lowest,
-        "newest": newest,
-        "next": dataclasses.replace(newest, name="next", options=("--prerelease", "allow")),
-    }
+LOWEST, HIGHEST, NEXT = "lowest", "newest", "next"
+
+
+def row_of(which: str, packages: Sequence[str]) -> Row:
+    """Returns an environment: with the lowest versions of some packages, or with the newest of all."""
+    every = ("-e", str(ROOT), *NEEDED)
+    if which == LOWEST:
+        mine = [each for each in requirements() if _name(each) in packages]
+        needed = [each for each in NEEDED if _name(each) not in packages]
+        some = ("-e", str(ROOT), *mine, *needed)
+        name = f"lowest-{packages[0]}"
+        return Row(MATRIX[0].jax, MATRIX[0].pythons, some, name, ("--resolution", "lowest-direct"))
+    options = ("--prerelease", "allow") if which == NEXT else ()
+    return Row(NEWEST, ("3.14", "3.13", "3.12"), (*every, *requirements()), which, options)
 
 
 @functools.cache
@@ -156,10 +158,10 @@ def tested(python: Path, files: Sequence[str]) -> tuple[str, bool]:
 
 def dependencies(of: Sequence[str]) -> Iterator[tuple[str, list[str], bool]]:
     """Yields the rows of the second table: packages, a cell for each set, and whether one is bad."""
-    pythons = {name: environment(sets()[name]) for name in of}
     for packages, files in TESTS.items():
         cells, bad = [], False
-        for name, python in pythons.items():
+        for name in of:
+            python = environment(row_of(name, packages))
             there = versions(python)
             numbers = ", ".join(there.get(each.lower(), "none") for each in packages)
             cell, is_bad = tested(python, files)
@@ -175,12 +177,13 @@ def main() -> int:
         prog="python -m tools.versions", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--next", action="store_true", help="with pre-releases of all packages: warns, exit code 0")
+    parser.add_argument("--packages", action="store_true", help="the second table alone")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables into this page")
     given = parser.parse_args()
     if given.next:
         return _next()
-    lines, bad = matrix(given.markdown)
-    rows = list(dependencies(("lowest", "newest")))
+    lines, bad = ([], False) if given.packages else matrix(given.markdown)
+    rows = list(dependencies((LOWEST, HIGHEST)))
     table = ["| packages | lowest | newest |", "|---|---|---|"]
     table += [f"| {packages} | {' | '.join(cells)} |" for packages, cells, _ in rows]
     print(*lines, "", *table, sep="\n")
@@ -192,14 +195,14 @@ def main() -> int:
 def _next() -> int:
     """Says what fails with pre-releases, each as a warning."""
     try:
-        python = environment(sets()["next"])
+        python = environment(row_of(NEXT, ()))
     except (InstallError, NoInterpreterError) as error:
         print(f"warning: no environment with pre-releases: {error}")
         return 0
     early = [f"{name} {at}" for name, at in sorted(versions(python).items()) if re.search(r"\d(a|b|rc|\.?dev)\d", at)]
     print(f"Pre-releases that the index has: {', '.join(early) or 'none'}.")
-    cell, bad = counted(sets()["next"])
-    for name, cells, is_bad in [("counts", [cell], bad), *dependencies(("next",))]:
+    cell, bad = counted(row_of(NEXT, ()))
+    for name, cells, is_bad in [("counts", [cell], bad), *dependencies((NEXT,))]:
         print(f"{'warning: ' if is_bad else ''}{name}: {'; '.join(cells)}", flush=True)
     return 0
 

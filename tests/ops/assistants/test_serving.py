@@ -17,7 +17,7 @@ import pytest
 from helpers.made_by_hand import compilation
 from helpers.run_programs import environment
 from helpers.waiting import until
-from mcp import Client, StdioServerParameters
+from mcp import Client, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from jaxobs import cli
@@ -44,7 +44,7 @@ async def walk(client: Client) -> tuple[int, Any]:
 def test_stdio(log: str) -> None:
     """A client that starts it gets its tools and an answer."""
     server = StdioServerParameters(command=COMMAND[0], args=[*COMMAND[1:], "--event-log", log], env=environment())
-    count, answer = anyio.run(walk, Client(server))
+    count, answer = anyio.run(walk, Client(stdio_client(server)))
     assert count == 13
     assert answer["data"][0]["name"] == "events.jsonl"
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from jaxobs.base import callers
+from jaxobs.base import callers, threads
 from jaxobs.base.errors import JaxobsError, MissingExtraError
 from jaxobs.base.version import __version__
 from jaxobs.ops.assistants import acting_tools
@@ -28,6 +30,8 @@ except ImportError:
     raise MissingExtraError("jaxobs mcp", "mcp", "mcp") from None
 
 PATH = "/mcp"
+MOST_LINE = 4 * 2**20
+"""Bytes of a message on standard input."""
 INSTRUCTIONS = (
     "Facts about JAX jobs: their compilations, memory, steps, findings, incidents. Begin with list_processes, or with "
     "list_incidents after an alert; ask diagnose for a cause before you guess. Tools only read, unless one says that "
@@ -65,7 +69,24 @@ def _guarded(run: Callable[..., Answer]) -> Callable[..., Answer]:
 
 def run_stdio(sources: Sources) -> None:
     """Serves until standard input ends. Standard output is the wire: what else is printed goes to standard error."""
+    source, (read_end, write_end) = os.dup(0), os.pipe()
+    os.dup2(read_end, 0)
+    os.close(read_end)
+    threads.Thread(_bounded, "jaxobs-mcp-input", (source, write_end)).start()
     server(sources).run("stdio")
+
+
+def _bounded(source: int, target: int) -> None:
+    """Copies lines until one is too long, which ends the input: the server would take a line of any length."""
+    length = 0
+    with contextlib.suppress(OSError):
+        while length <= MOST_LINE and (piece := os.read(source, 2**16)):
+            _, end, rest = piece.rpartition(b"\n")
+            length = len(rest) if end else length + len(piece)
+            piece = piece if piece.strip(b"\n") else b"\n"
+            while piece:
+                piece = piece[os.write(target, piece) :]
+    os.close(target)
 
 
 def http_app(sources: Sources, token: str, known: frozenset[str] | None) -> Any:

@@ -51,7 +51,7 @@ lint: setup ## Style, types, floors, and whether what is generated is fresh
 bench: setup ## Measures what jaxobs costs: fails if a bound is exceeded or not settled, or something got slower
 	@$(BIN)/python -m benchmarks --check $(ARGS)
 
-trust: setup ## Runs a hundred hostile programs without jaxobs and with it: half an hour, see docs/trust.md
+trust: setup ## Runs hostile programs, readers and attacks on servers, and prints what held: more than half an hour, see docs/trust.md
 	@$(BIN)/python -m tools.trust $(ARGS)
 
 gpu: setup ## Checks jaxobs on this machine's NVIDIA GPU, and writes docs/gpu.md

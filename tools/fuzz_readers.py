@@ -2,7 +2,7 @@
 
 python -m tools.fuzz_readers --cases 2000 --seed 1          so many for each reader
 python -m tools.fuzz_readers --reader explain --cases 500   of one
-python -m tools.fuzz_readers --worst                        the worst files of 100 MB, within 500 MB and 10 s
+python -m tools.fuzz_readers --worst                        the worst files of 100 MB, within 500 MiB and 10 s
 
 A real program is run for the originals: its event log, sidecar, run file, cache entries and answers. A reader may read,
 or refuse in a sentence (a JaxobsError, exit code 2). Anything else is a failure: another exception, a traceback, JSON
@@ -73,6 +73,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--reader", action="append", default=[], metavar="NAME")
     parser.add_argument("--worst", action="store_true", help="give each the worst files of 100 MB instead")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="with --worst, write the figures into this page")
     args = parser.parse_args()
     faulthandler.enable()
     signal.signal(signal.SIGALRM, _hangs)
@@ -80,7 +81,7 @@ def main() -> int:
         made = originals.make(Path(folder))
         if args.worst:
             code = 0
-            for problem in worst.problems(made, only=args.reader):
+            for problem in worst.problems(made, only=args.reader, into=args.markdown):
                 code = 1
                 print(problem, flush=True)
             return code

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from helpers.paths import ROOT
 
 from tools import fuzz_readers
-from tools.fuzzing import originals, readers, worst
+from tools.fuzzing import attacked, opening, originals, readers, worst
 from tools.fuzzing.changes import Changer
 from tools.fuzzing.originals import Originals
+from tools.trust import page
 
 CASES = 10
 
@@ -61,13 +65,24 @@ def test_every_kind_of_change_is_made(made: Originals) -> None:
 
 def test_a_reader_beyond_its_bounds_is_found(made: Originals, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the memory of the process that reads; what stays within them is not named."""
-    only = {"blank lines": worst.ANY["blank lines"]}
-    monkeypatch.setattr(worst, "ANY", only)
-    monkeypatch.setattr(worst, "LOGS", {})
+    only = {"blank lines": attacked.ANY["blank lines"]}
+    monkeypatch.setattr(attacked, "ANY", only)
+    monkeypatch.setattr(attacked.shapes, "LOGS", {})
     monkeypatch.setattr(worst, "MOST_SECONDS", float("inf"))
     assert list(worst.problems(made, 2**20, ["diagnose --log"])) == []
     monkeypatch.setattr(worst, "MOST_MEMORY", -(2**40))
-    [found] = worst.problems(made, 2**20, ["diagnose --log"])
+    valid, found = worst.problems(made, 2**20, ["diagnose --log"])
+    assert valid.startswith("diagnose --log, valid: ")
     assert found.startswith("diagnose --log, blank lines: ") and found.endswith(" MiB")
-    refused = worst.Measured("a", "b", 0.0, 0, 1, "Traceback (most recent call last)")
+    refused = worst.Measured(0.0, 0, 1, "Traceback (most recent call last)")
     assert refused.problem(0).startswith("exit code 1: Traceback")
+
+
+def test_the_page_has_every_reader_and_every_module_that_opens_something(made: Originals, tmp_path: Path) -> None:
+    """A module is attacked, as the row of a reader that ran says, or it stands with what it opens of its own."""
+    table = page.get(ROOT / "docs" / "trust.md", worst.PART)
+    rows = [line.split(" | ")[0].removeprefix("| ") for line in table.splitlines()[2:]]
+    assert {*rows} <= {each.name for each in attacked.every(tmp_path, made)}
+    opened = {f"jaxobs/{name}" for name in re.findall(r"`([\w/]+\.py)`", table)}
+    assert opened.isdisjoint(opening.OWN)
+    assert {call.module for call in opening.calls()} - opening.OWN.keys() <= opened

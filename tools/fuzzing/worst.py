@@ -1,217 +1,209 @@
-"""The worst files of a size for each reader: given to the command as a user gives them, in a process that is measured.
+"""The worst files, answers and bodies of a size for each reader: each in a process of its own, which is measured.
 
-Each shape makes one thing as bad as it can be: one line without end, millions of lines, brackets, numbers, streams of
-gzip. A reader may read, leave out or refuse, within bounds of memory and time, and says so in a sentence.
+A reader may read, leave out or refuse, within bounds of memory and time, and says so in a sentence.
 """
 
 from __future__ import annotations
 
-import gzip
-import itertools
-import json
+import contextlib
 import os
+import resource
+import shutil
+import signal
+import socket
 import subprocess
 import sys
+import tempfile
+import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
 
+from tools.fuzzing import attacked, opening
+from tools.fuzzing.answers import Server
+from tools.fuzzing.attacked import Reader
 from tools.fuzzing.originals import Originals
+from tools.ports import free_port
+from tools.trust import page
 
+ROOT = Path(__file__).resolve().parents[2]
 SIZE = 100 * 2**20
 MOST_MEMORY = 500 * 2**20
-"""Bytes beyond what the command takes for a file of a few lines."""
+"""Bytes beyond what the command takes for a valid file of a few lines."""
 MOST_SECONDS = 10.0
+"""Seconds of a processor: what else the machine does is not in them."""
 _LIMIT = 6 * 2**30
 """Bytes of address space: the machine's other programs go on."""
 _GIVEN_UP = 20
 """Seconds of a processor."""
-
-Shape = Callable[[int], Iterator[bytes]]
-"""Pieces of a file of about so many bytes."""
+_WAITED = 120.0
+"""Seconds by the clock, after which it counts as hanging."""
+PART = "readers"
+"""Part of docs/trust.md with a row for each reader."""
+HEAD = ["| reader | attacked | read by | shapes | memory | processor time | |", "|---|---|---|---:|---:|---:|---|"]
 
 
 @dataclass(frozen=True)
 class Measured:
     """A command that was given one file, and what it took."""
 
-    reader: str
-    shape: str
     seconds: float
     memory: int
     """Bytes at its peak."""
     code: int
     said: str
 
-    def problem(self, baseline: int) -> str:
+    def problem(self, baseline: int, codes: Sequence[int] = (0, 1, 2)) -> str:
         """Returns the bound that was broken, and by how much; empty if none was."""
-        if "Traceback" in self.said or self.code not in (0, 1, 2):
+        if "Traceback" in self.said or self.code not in codes:
             return f"exit code {self.code}: {self.said[-300:]}"
         if self.memory - baseline > MOST_MEMORY:
             return f"{(self.memory - baseline) / 2**20:,.0f} MiB"
         return f"{self.seconds:.1f} s" if self.seconds > MOST_SECONDS else ""
 
 
-def _repeated(piece: bytes, start: bytes = b"", end: bytes = b"") -> Shape:
-    def shape(size: int) -> Iterator[bytes]:
-        many = piece * (2**20 // len(piece) or 1)
-        yield start
-        for _ in range(max(1, size // len(many))):
-            yield many
-        yield end
-
-    return shape
-
-
-def _lines(line: bytes, most: int) -> Shape:
-    """Lines of nearly `most` bytes, each with as many of the piece as fit between `[`."""
-
-    def shape(size: int) -> Iterator[bytes]:
-        start = b'{"time": "2026-01-31T09:00:00Z", "event": "step", "x": ['
-        whole = start + line * ((most - 100) // len(line)) + b"1]}\n"
-        yield from itertools.repeat(whole, max(1, size // len(whole)))
-
-    return shape
-
-
-def _numbered(line: bytes) -> Shape:
-    """A line again and again, each with numbers of its own in the place of `@`."""
-
-    def shape(size: int) -> Iterator[bytes]:
-        for number in range(size // (len(line) + 6)):
-            yield line.replace(b"@", b"%d" % number)
-
-    return shape
-
-
-def _packed(shape: Shape, unpacked: int) -> Shape:
-    def packed(_size: int) -> Iterator[bytes]:
-        yield gzip.compress(b"".join(shape(2**20)), 6) * (unpacked // 2**20)
-
-    return packed
+def measured(reader: Reader, folder: Path, notes: Path | None = None) -> Measured:
+    """Runs a reader's command, and says what it took; its modules that read go into `notes`."""
+    path, port = folder / reader.file, free_port()
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("JAXOBS_")}
+    given = {"JAX_PLATFORMS": "cpu", "TMPDIR": str(folder / "tmp"), "PYTHONPATH": str(ROOT)}
+    if notes is not None:
+        given["PYTHONPATH"] = f"{ROOT / 'tools' / 'fuzzing' / 'opened'}:{ROOT}"
+        given |= {"FUZZ_FOLDER": str(folder), "FUZZ_NOTES": str(notes), "FUZZ_CALLS": opening.as_json()}
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(Server(reader.answers, reader.asked, path)) if reader.asked else None
+        url = "" if server is None else f"http://127.0.0.1:{server.server_port}"
+        values = {"{file}": str(path), "{folder}": str(folder), "{url}": url, "{port}": str(port)}
+        command = [_filled(each, values) for each in reader.command]
+        given |= {name: _filled(value, values) for name, value in reader.environment.items()}
+        stdin = stack.enter_context(open(_filled(reader.stdin, values) or os.devnull, "rb"))
+        output = stack.enter_context(tempfile.TemporaryFile())
+        process = subprocess.Popen(
+            [sys.executable, *command], env=kept | given, cwd=folder, stdin=stdin, stdout=output,
+            stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=_limit,
+        )  # fmt: skip
+        timer = threading.Timer(_WAITED, _kill, (process.pid,))
+        timer.start()
+        if reader.posted:
+            _post(reader, process.pid, path, port, server)
+            os.kill(process.pid, signal.SIGTERM)
+        _, status, used = os.wait4(process.pid, 0)
+        timer.cancel()
+        process.returncode = os.waitstatus_to_exitcode(status)
+        output.seek(max(0, output.seek(0, os.SEEK_END) - 2**16))
+        said = output.read().decode(errors="replace")
+        return Measured(used.ru_utime + used.ru_stime, used.ru_maxrss * 1024, process.returncode, said)
 
 
-ANY: dict[str, Shape] = {
-    "one line": _repeated(b"a"),
-    "blank lines": _repeated(b"\n"),
-    "short lines": _repeated(b"a\n"),
-    "NULs": _repeated(b"\0"),
-    "no UTF-8": _repeated(b"\xff\xfe\xfd"),
-    "letters of four bytes": _repeated("\U0001f600".encode()),
-    "brackets": _repeated(b"["),
-    "empty lists": _repeated(b"[],", b"[", b"[]]"),
-    "empty objects": _repeated(b'{"a":{}},', b'{"event": [', b"{}]}"),
-    "numbers": _repeated(b"1e9,", b"[", b"1]"),
-    "a long number": _repeated(b"9", b'{"a": ', b"}"),
-    "escapes": _repeated(rb"\ud800", b'{"a": "', b'"}'),
-    "objects": _repeated(b"{}\n"),
-    "bars": _repeated(b" 50%|##| 50/100 [00:10<00:10]\r"),
-    "streams of gzip": _repeated(gzip.compress(b"")),
-    "gzip of one line": _packed(_repeated(b"a"), 2**33),
-    "gzip of short lines": _packed(_repeated(b"step 1 loss 2\n"), 2**31),
-    "half a stream of gzip": lambda size: iter([gzip.compress(b"step 1 loss 2\n" * (size // 14), 1)[:-100]]),
-}  # fmt: skip
-"""Shapes for every reader of files."""
-
-EVENTS: dict[str, Shape] = {
-    "long lines of lists": _lines(b"[],", 16 * 2**20),
-    "long lines of texts": _lines(b'"ab",', 16 * 2**20),
-    "long lines of objects": _lines(b'{"a":1},', 16 * 2**20),
-    "processes": _numbered(b'{"time": "2026-01-31T09:00:00Z", "event": "step", "process_index": @, "pid": @}\n'),
-    "manifests": _numbered(b'{"time": "2026-01-31T09:00:00Z", "event": "manifest", "process_index": @, "pid": @}\n'),
-}
-LOGS: dict[str, Shape] = {
-    "errors": _numbered(b"2026-01-31 09:00:00 ERROR OSError: [Errno 28] No space left on device: '/ckpt/@'\n"),
-    "ranks": _numbered(b"[rank@]: 2026-01-31T09:00:01.5Z WARNING train: step @ | loss nan\n"),
-    "tracebacks": _numbered(b'Traceback (most recent call last):\n  File "/app/@.py", line 1, in f\nValueError: @\n'),
-    "times": _numbered(b"9999-12-31 23:59:59 ERROR @\n0001-01-01 00:00:00 ERROR @\n"),
-    "objects of collectors": _numbered(b'{"timestamp": "2026-01-31T09:00:04Z", "message": "step @", "rank": @}\n'),
-    "words": _repeated(b"error failed killed Traceback RESOURCE_EXHAUSTED: "),
-    "words of 60 KB": lambda size: itertools.repeat(b"RESOURCE_EXHAUSTED: " * 3000 + b"\n", size // 60_000),
-}
-METRICS: dict[str, Shape] = {
-    "samples": _numbered(b'jax_steps_total{loop="@"} @\n'),
-    "labels": _repeated(b'a="b",', b"jax_steps_total{", b"} 1\n"),
-    "lines of labels": lambda size: itertools.repeat(b"jax_steps_total{" + b'a="b",' * 9000 + b"} 1\n", size // 54_000),
-    "other samples": _numbered(b"other_total @\n"),
-    "escapes in labels": lambda size: itertools.repeat(b'jax_a{a="' + b"\\" * 60_001 + b"\n", size // 60_000),
-}
-TRACES: dict[str, Shape] = {
-    "planes": _repeated(b"\x0a\x00"),
-    "lines of a plane": _repeated(b"\x1a\x00" * 60, b"", b""),
-    "groups": _repeated(b"\x0b"),
-    "events of JSON": _repeated(b'{"ph":"X","ts":1,"name":"a"},', b'{"traceEvents":[', b"{}]}"),
-}
+def _limit() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (_LIMIT, _LIMIT))
+    resource.setrlimit(resource.RLIMIT_CPU, (_GIVEN_UP, _GIVEN_UP))
 
 
-def events_of(originals: Originals) -> dict[str, Shape]:
-    """Each kind of event of a real run, as if a run had nothing else."""
-    found: dict[str, Shape] = {}
-    for line in originals.files["events.jsonl"].splitlines():
-        body = json.loads(line)
-        for name in ("sequence", "function", "process_index", "name", "fingerprint", "key"):
-            if isinstance(body.get(name), str):
-                body[name] += "@"
-        body["sequence"] = "\x01"
-        text = json.dumps(body).replace('"\\u0001"', "@").encode() + b"\n"
-        found.setdefault(f"events: {body['event']}", _numbered(text))
-    return found
+def _kill(session: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(session, signal.SIGKILL)
 
 
-def readers(folder: Path, originals: Originals) -> Iterator[tuple[str, str, list[str], dict[str, Shape]]]:
-    """The name of each reader, that of its file, the command, and the shapes of its files."""
-    events = ANY | EVENTS | events_of(originals)
-    plain = str(folder / "plain.jsonl")
-    Path(plain).write_bytes(originals.files["events.jsonl"])
-    for words in (["explain"], ["report", "--out", str(folder / "report.html")], ["compare", plain],
-                  ["cache", "warm", "--dry-run"], ["profile"], ["diagnose", "--event-log"]):  # fmt: skip
-        yield " ".join(word for word in words if "/" not in word), "events.jsonl", words, events
-    yield "cache inspect", "log.jsonl", ["cache", "inspect", str(originals.entries[0].parent), "--event-log"], events
-    yield "diagnose --log", "worker.log", ["diagnose", "--log"], ANY | LOGS
-    yield "diagnose --metrics-file", "m.prom", ["diagnose", "--metrics-file"], ANY | METRICS
-    yield "diagnose --bundle", "b.tar.gz", ["diagnose", "--bundle"], ANY
-    yield "profile trace", "t.xplane.pb", ["profile"], ANY | TRACES
-    yield "doctor --baseline", "doctor.json", ["doctor", "--baseline"], ANY
-    yield "generate --site", "site.toml", ["generate", "alerts", "--out", str(folder / "out"), "--site"], ANY
-    yield "generate --site yaml", "site.yaml", ["generate", "alerts", "--out", str(folder / "out"), "--site"], ANY
-    yield "generate --slos", "slos.yaml", ["generate", "alerts", "--out", str(folder / "out"), "--slos"], ANY
-    yield "mcp --actions", "policy.toml", ["mcp", "--reports", str(folder), "--actions"], ANY
+def _filled(text: str, values: dict[str, str]) -> str:
+    for name, value in values.items():
+        text = text.replace(name, value)
+    return text
 
 
-def measured(reader: str, shape: str, words: Sequence[str]) -> Measured:
-    """Runs the command line of jaxobs, and says what it took."""
-    started = time.perf_counter()
-    limits = f'ulimit -v {_LIMIT // 1024} -t {_GIVEN_UP}; exec "$@"'
-    process = subprocess.Popen(
-        ["bash", "-c", limits, "bash", sys.executable, "-m", "jaxobs", *words],
-        env={**os.environ, "JAX_PLATFORMS": "cpu"}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )  # fmt: skip
-    assert process.stdout is not None
-    with process.stdout as output:
-        said = output.read()
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    return Measured(
-        reader, shape, time.perf_counter() - started, used.ru_maxrss * 1024, process.returncode,
-        said.decode(errors="replace"),
-    )  # fmt: skip
+def _post(reader: Reader, process: int, path: Path, port: int, server: Server | None) -> None:
+    """Sends what is attacked to the command's server, and waits until it has answered or hung up."""
+    until = time.monotonic() + _WAITED
+    while time.monotonic() < until:
+        if os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+            return
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            break
+        time.sleep(0.05)
+    with path.open("rb") as file:
+        body = file if reader.body is None else reader.body or None
+        size = {} if body is None else {"Content-Length": str(len(reader.body or b"") or path.stat().st_size)}
+        kind = {"Content-Type": "application/json", "Authorization": f"Bearer {attacked.TOKEN}"}
+        kind["Accept"] = "application/json, text/event-stream"
+        asked = urllib.request.Request(f"http://127.0.0.1:{port}/{reader.posted}", body, kind | size)
+        with contextlib.suppress(OSError, HTTPException), urllib.request.urlopen(asked, timeout=_WAITED) as answer:
+            answer.read()
+    if server is not None:
+        server.was_asked.wait(_WAITED / 4)
+        time.sleep(0.5)
 
 
-def problems(originals: Originals, size: int = SIZE, only: Sequence[str] = ()) -> Iterator[str]:
-    """Gives each reader each of its files, and yields a line for each that it does not read or refuse within bounds."""
+def problems(
+    originals: Originals, size: int = SIZE, only: Sequence[str] = (), into: Path | None = None
+) -> Iterator[str]:
+    """Gives each reader each of its files, and yields a line for each that it does not read or refuse within bounds.
+
+    A reader's row of the table goes into the page when it is known.
+    """
     folder = originals.folder / "worst"
     folder.mkdir(exist_ok=True)
-    for name, file, words, shapes in readers(folder, originals):
-        if only and name not in only:
+    for reader in attacked.every(folder, originals):
+        if only and reader.name not in only:
             continue
-        path = folder / file
-        path.write_bytes(originals.files["events.jsonl"] if path.suffix == ".jsonl" else b"{}\n")
-        baseline = measured(name, "", [*words, str(path)]).memory
-        for shape, pieces in shapes.items():
+        row = Row(reader)
+        yield from row.measure(folder, size)
+        if into is not None:
+            page.put_row(into, PART, reader.name, row.text())
+
+
+class Row:
+    """A reader's row of the table."""
+
+    def __init__(self, reader: Reader, only: Sequence[str] = ()) -> None:
+        """Measures all shapes, or `only` those."""
+        self.reader = reader
+        self.shapes = {name: shape for name, shape in reader.shapes.items() if not only or name in only}
+        self.modules: list[str] = []
+        self.memory, self.seconds = 0, 0.0
+        self.broken: list[str] = []
+
+    def measure(self, folder: Path, size: int) -> Iterator[str]:
+        """Gives the reader a valid file, then its shapes, and yields what broke a bound."""
+        path, notes = folder / self.reader.file, folder / "notes"
+        (folder / "tmp").mkdir(exist_ok=True)
+        before = path.read_bytes() if path.exists() else None
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(self.reader.valid)
+        notes.unlink(missing_ok=True)
+        valid = measured(self.reader, folder, notes)
+        noted = [str(Path(each).relative_to(ROOT)) for each in notes.read_text().split()] if notes.exists() else []
+        self.modules = sorted({*noted, *filter(None, [self.reader.module])})
+        if problem := valid.problem(valid.memory, self.reader.codes):
+            yield self._break("valid", problem)
+        for shape, pieces in self.shapes.items():
+            path.unlink(missing_ok=True)
             with path.open("wb") as target:
                 target.writelines(pieces(size))
-            if problem := measured(name, shape, [*words, str(path)]).problem(baseline):
-                yield f"{name}, {shape}: {problem}"
-        path.unlink()
+            found = measured(self.reader, folder)
+            self.memory = max(self.memory, found.memory - valid.memory)
+            self.seconds = max(self.seconds, found.seconds)
+            if problem := found.problem(valid.memory, self.reader.codes):
+                yield self._break(shape, problem)
+            for left in (folder / "tmp").iterdir():
+                shutil.rmtree(left, ignore_errors=True)
+        path.unlink(missing_ok=True)
+        if before is not None:
+            path.write_bytes(before)
+
+    def _break(self, shape: str, problem: str) -> str:
+        self.broken.append(f"{shape}: {problem[:80]}")
+        return f"{self.reader.name}, {shape}: {problem}"
+
+    def text(self) -> str:
+        """Returns it as Markdown."""
+        reader, modules = self.reader, ", ".join(f"`{each.removeprefix('jaxobs/')}`" for each in self.modules)
+        told = "; ".join(self.broken).replace("|", "/").replace("\n", " ")
+        state = f"**not held**: {told}" if self.broken else "held"
+        return (
+            f"| {reader.name} | {reader.what} | {modules} | {len(self.shapes)} | {self.memory / 2**20:+,.0f} MiB "
+            f"| {self.seconds:.1f} s | {state} |"
+        )

@@ -1,6 +1,6 @@
 """Runs about a hundred programs that are hard on whatever lives in their process, without jaxobs and with it.
 
-python -m tools.trust                              all, and a table of what held
+python -m tools.trust                              all, with readers and attacks on servers, and a table of what held
 python -m tools.trust gevent signal                those with one of these words in their names
 python -m tools.trust --full                       100,000 functions and signatures instead of 250
 python -m tools.trust --markdown docs/trust.md     all, and the figures into the page; what does not run keeps its row;
@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tools.trust import memory, page, running
+from tools.trust import memory, page, running, whole
 from tools.trust.case import Case
 from tools.trust.hosts import concurrency, conditions, jitting, processes
 from tools.trust.running import PLAIN, Judged
@@ -84,11 +84,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with ThreadPoolExecutor(given.jobs) as pool:
         for group, coming in [(group, pool.map(_said, cases)) for group, cases in groups.items()]:
             judged[group] = list(coming)
-    print(table(judged))
+    told = table(judged)
+    print(told)
     if given.markdown is not None:
         page.put(given.markdown, "programs", table(judged, page.get(given.markdown, "programs")))
         page.put(README, "trust", quoted(given.markdown))
-    return 1 if any(each.wrong for found in judged.values() for each in found) else 0
+    if given.words:
+        return 1 if any(each.wrong for found in judged.values() for each in found) else 0
+    found = list(whole.parts(told))
+    print("", *whole.HEAD, *(each.row() for each in found), sep="\n")
+    return 0 if all(each.held for each in found) else 1
 
 
 def _said(case: Case) -> Judged:

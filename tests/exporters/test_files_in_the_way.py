@@ -100,7 +100,6 @@ print("worked", flush=True)
 {end}
 """
 
-
 SIGTERM = "os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)"
 ENDS = [("none", "", 0), ("none", SIGTERM, -signal.SIGTERM), ("stalled", "raise ValueError", 1), ("stalled", "", 0)]
 

@@ -22,7 +22,6 @@ Send = Callable[[Message], Awaitable[None]]
 Receive = Callable[[], Awaitable[Message]]
 STREAM = [(b"content-type", b"text/event-stream; charset=utf-8")]
 
-
 pytestmark = pytest.mark.usefixtures("installed")
 
 

@@ -24,7 +24,6 @@ from jaxobs.state.routes import MOST_ENGINES, MOST_ROUTES
 PART = 0.03
 """Seconds that something takes here at least."""
 
-
 pytestmark = pytest.mark.usefixtures("installed")
 
 

@@ -22,7 +22,6 @@ from jaxobs.instruments import route_names
 StartResponse = Callable[..., Any]
 Environ = dict[str, Any]
 
-
 pytestmark = pytest.mark.usefixtures("installed")
 
 

@@ -42,7 +42,6 @@ Words: Any = type("Words", (str,), fatal)
 Row: Any = type("Row", (tuple,), {**fatal, "__repr__": tuple.__repr__})
 Table: Any = type("Table", (dict,), {**fatal, "__repr__": dict.__repr__})
 
-
 Metaclass: Any = type(
     "Metaclass",
     (type,),

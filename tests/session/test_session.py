@@ -39,7 +39,6 @@ from tools.ports import free_port
 
 pytestmark = pytest.mark.usefixtures("fresh")
 
-
 OURS = 7
 """Listeners of compilations (three) and of checkpoints (two)."""
 

@@ -147,7 +147,6 @@ ORBAX = """
     print(json.dumps(found))
 """
 
-
 WAITS = """
     import inspect
     jaxobs.uninstall()

@@ -33,7 +33,6 @@ KEYS = [
     "ctrl-u",
 ]  # fmt: skip
 
-
 pytestmark = pytest.mark.usefixtures("in_utc")
 
 

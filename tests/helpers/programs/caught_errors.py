@@ -23,7 +23,6 @@ TOO_MUCH = 2**48
 WINDOW = np.lib.stride_tricks.sliding_window_view(np.zeros(1 << 24, np.float32), 1 << 23)
 MONITORING: Any = getattr(sys, "monitoring", None)
 
-
 jaxobs.install(flight_recorder="off", sample_interval=3600)
 
 

@@ -27,7 +27,6 @@ from jaxobs.ops.monitoring.site import Site
 
 SITE = Site()
 
-
 RECEIVERS = {name: {"webhook_configs": [{"url": f"https://{name}.example.org/"}]} for name in ("pager", "tickets")}
 quickly = functools.partial(yaml.load, Loader=yaml.CSafeLoader)
 

@@ -22,7 +22,6 @@ from jaxobs.ops.monitoring.site import Site
 
 ALERTS = {rule_checks.key(alert): alert for alert in alerting.declared(Site())}
 
-
 pytestmark = pytest.mark.timeout(1200)  # promtool runs a thousand times
 
 

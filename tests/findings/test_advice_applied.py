@@ -120,18 +120,6 @@ def counting(count: Callable[[int], Any]) -> None:
     step(step(count(0)))
 
 
-def prefixes(*, how: str) -> None:
-    x = np.ones((40, 3), np.float32)
-    masked: Any = jax.jit(lambda x, n: (x * (jnp.arange(40) < n)[:, None]).sum() / (3 * n))
-    ways: dict[str, Any] = {
-        "eager": lambda n: jnp.mean(x[:n]),
-        "mask": lambda n: masked(x, n),
-        "numpy": lambda n: x[:n].mean(),
-    }
-    for n in range(1, 24):
-        assert ways[how](n) == 1.0
-
-
 def chain(*, how: str) -> None:
     write = jax.jit(lambda samples, n, x: samples.at[n].set(x))
     parts, samples = [], np.zeros((24 if how == "at" else 0, 2), np.float32)
@@ -183,7 +171,6 @@ ADVICE: list[tuple[str, str, Callable[..., None], dict[str, Any], tuple[dict[str
     ("two_shardings_at_start", "P('model')", sharded, {"first": P()}, ({"first": P("model")},)),
     ("weak_type_at_start", "jnp.asarray(value, jnp.float32)", counting, {"count": float}, ({"count": jnp.float32},)),
     ("costly_recompilations", "drop_remainder", rows, {"sizes": [64] * 9 + [40]}, ({"sizes": [64] * 9}, {"to": 64})),
-    ("eager_recompiles", "do it in NumPy", prefixes, {"how": "eager"}, ({"how": "mask"}, {"how": "numpy"})),
     ("eager_recompiles", "in a list", chain, {"how": "concatenate"}, ({"how": "list"}, {"how": "at"})),
     ("eager_recompiles", "in a list", chain, {"how": "append"}, ({"how": "list"},)),
     ("eager_recompiles", "once, outside the loop", scans, {"named": False}, ({"named": True},)),

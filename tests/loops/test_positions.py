@@ -30,10 +30,7 @@ LOOPS = {
     "next behind it": ("for x in range(2):\n    step()\nx = next(generated())", None),
     "a loop around it": ("for y in generated():\n    for x in range(2):\n        step()", IN_INPUT),
     "a loop within": ("for x in range(2):\n    step()\n    for y in generated():\n        pass", IN_INPUT),
-    "a function of each turn": (
-        "def turn(it):\n    x = next(it)\n    step()\nit = generated()\nturn(it)\nturn(it)",
-        IN_INPUT,
-    ),
+    "a turn": ("def turn(it):\n    x = next(it)\n    step()\nit = generated()\nturn(it)\nturn(it)", IN_INPUT),
     "behind the function with the loop": ("all_turns()\nfor x in Batches():\n    pass", None),
     "behind it, in a loop": ("for y in range(2):\n    all_turns()\n    fetched(Batches())", IN_LOOP),
     "another cell": ("def run(cell):\n    cell()\nlist(map(run, (all_turns, slow)))", None),
@@ -43,10 +40,7 @@ LOOPS = {
     "behind the loop": ("for x in range(2):\n    step()\nlook()", None),
     "behind one with a handler": ("for x in range(2):\n    try: step()\n    except OSError: continue\nlook()", None),
     "behind it, a handler before": ("try: y = 0\nexcept OSError: pass\nfor x in range(2): step()\nlook()", None),
-    "a handler": (
-        "for x in range(2):\n    step()\n    try: 1 / 0\n    except ValueError: pass\n    except: look()",
-        IN_LOOP,
-    ),
+    "a handler": ("for x in 0, 1:\n    step()\n    try: 1 / 0\n    except KeyError: pass\n    except: look()", IN_LOOP),
 }
 
 HELPERS = """

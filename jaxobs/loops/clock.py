@@ -52,8 +52,8 @@ PROBE_SECONDS = 0.001
 """Else it is looked whether the thread runs for so long."""
 USUAL = 1.5
 """A step continues as usual for so many times the median."""
-COMPUTED_LOOKS, COMPUTED_SECONDS, COMPUTED_PART = 8, 5.0, 0.9
-"""Every so many looks it is looked whether the devices computed for this part of so many seconds."""
+COMPUTED_LOOKS, COMPUTED_SECONDS, COMPUTED_PART = 8, 10.0, 0.9
+"""Looks from one question to the next whether the devices computed for this part of so many seconds."""
 FEWEST_LOOKS, MOST_LINES, MOST_EVALUATIONS = 20, 512, 8
 MOST_SHOWN, LEAST_SHOWN, LEAST_SECONDS = 12, 0.005, 10.0
 """Lines of a snapshot, the share of the time that each has at least, and the seconds of a category's first line."""

@@ -192,11 +192,11 @@ class SeenCalls:
 
     def alone(self) -> None:
         """The devices compute for long what few calls dispatched, and no loop is known: each of them is a turn."""
-        seen = self.latest
-        if self._training or not (seen or self._compiled):
+        seen, compiled = self.latest, self._compiled.copy()
+        if self._training or not (seen or compiled):
             return
         if seen is None:
-            name = max(self._compiled, key=lambda name: self._compiled[name][-1][0])
+            name = max(compiled, key=lambda name: compiled[name][-1][0])
             seen = self.functions[name] = Seen(name, compiled=self._compiled.pop(name))
         seen.long, seen.first, seen.category, self._training = True, None, seen.category or "step", True
         if self.clock is not None:

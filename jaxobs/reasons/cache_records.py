@@ -120,7 +120,7 @@ def _end(file: BinaryIO, first: int = 0) -> bytes:
 
 
 def _lines(data: bytes) -> list[bytes]:
-    return [line for line in data.splitlines() if line.startswith(b"{")]
+    return [line for line in data.splitlines() if line[:1] == b"{"]
 
 
 def _object(line: bytes) -> dict[str, Any]:

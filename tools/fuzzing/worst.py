@@ -175,7 +175,7 @@ class Row:
         path.write_bytes(self.reader.valid)
         notes.unlink(missing_ok=True)
         valid = measured(self.reader, folder, notes)
-        noted = [str(Path(each).relative_to(ROOT)) for each in notes.read_text().split()] if notes.exists() else []
+        noted = [str(Path(each).relative_to(ROOT)) for each in notes.read_text().splitlines()] if notes.exists() else []
         self.modules = sorted({*noted, *filter(None, [self.reader.module])})
         if problem := valid.problem(valid.memory, self.reader.codes):
             yield self._break("valid", problem)

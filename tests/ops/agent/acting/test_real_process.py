@@ -14,7 +14,8 @@ from helpers.answering import serving
 from helpers.run_programs import environment
 from helpers.waiting import until
 
-from jaxobs.ops.agent.acting import captures, desk, processes
+from jaxobs.ops import captures
+from jaxobs.ops.agent.acting import desk, processes
 from jaxobs.ops.agent.acting.actions import RefusedError, Request
 from jaxobs.ops.agent.acting.policy import Policy
 from tools.ports import free_port

@@ -68,7 +68,7 @@ def read(folder: Path) -> Observation:
             for number, body in json_lines.objects(file, damage):
                 kind = body.get("event")
                 if kind is None:
-                    damage.add(number, "is no event")
+                    damage.add(number, "is not an event")
                 # A line that is damaged otherwise costs that line as well.
                 with contextlib.suppress(AttributeError, KeyError, TypeError, ValueError):
                     if kind == "step":

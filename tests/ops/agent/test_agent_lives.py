@@ -18,7 +18,7 @@ from tools.alert_suites.lives import lives
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 MOST_SERIES = 3000
-ENDED_LONG_AGO = ("saved-and-gone",)
+ENDED_LONG_AGO = ("saved-and-gone", "ends-file-1", "ends-file-100")
 """No sample of them lies in the window."""
 ALERTS = ("JaxStepsStalled", "JaxRecompilationStorm", "JaxTargetDown", "JaxGoodputLow", "SomethingElse")
 """Each life is investigated for two of them in turn: the name says little of where to look."""

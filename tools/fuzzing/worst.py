@@ -84,8 +84,9 @@ def measured(reader: Reader, folder: Path, notes: Path | None = None) -> Measure
         output = stack.enter_context(tempfile.TemporaryFile())
         process = subprocess.Popen(
             [sys.executable, *command], env=kept | given, cwd=folder, stdin=stdin, stdout=output,
-            stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=_limit,
+            stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
+        _limit(process.pid)
         timer = threading.Timer(_WAITED, _kill, (process.pid,))
         timer.start()
         if reader.posted:
@@ -99,9 +100,10 @@ def measured(reader: Reader, folder: Path, notes: Path | None = None) -> Measure
         return Measured(used.ru_utime + used.ru_stime, used.ru_maxrss * 1024, process.returncode, said)
 
 
-def _limit() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (_LIMIT, _LIMIT))
-    resource.setrlimit(resource.RLIMIT_CPU, (_GIVEN_UP, _GIVEN_UP))
+def _limit(process: int) -> None:
+    """Limits a process that has just begun: code that runs between fork and exec may hang where there are threads."""
+    resource.prlimit(process, resource.RLIMIT_AS, (_LIMIT, _LIMIT))
+    resource.prlimit(process, resource.RLIMIT_CPU, (_GIVEN_UP, _GIVEN_UP))
 
 
 def _kill(session: int) -> None:

@@ -28,8 +28,8 @@ from jaxobs.loops.seen_calls import FEWEST_CALLS as FEWEST_CALLS
 from jaxobs.state.loops import MOST_SHOWN, NoLoops, rates
 
 MOST_FOUND = 5
-FEWEST_TURNS = 3
-"""Turns that have a pace: one or two are calls that took long, each by itself."""
+FEWEST_TURNS = 2
+"""Turns that have a pace: a single one is all that lies between two calls, whatever they do."""
 LEAST_SECONDS = 0.4
 """Counts that are closer together tell too little."""
 ALIKE = 0.9

@@ -193,14 +193,14 @@ class SeenCalls:
     def alone(self) -> None:
         """The devices compute for long what few calls dispatched, and no loop is known: each of them is a turn."""
         seen, compiled = self.latest, self._compiled.copy()
-        if self._training or not (seen or compiled):
+        if self.clock is None or self._training or not (seen or compiled):
             return
         if seen is None:
             name = max(compiled, key=lambda name: compiled[name][-1][0])
             seen = self.functions[name] = Seen(name, compiled=self._compiled.pop(name))
-        seen.long, seen.first, seen.category, self._training = True, None, seen.category or "step", True
-        if self.clock is not None:
-            self.clock.found([seen], 0.0)
+        seen.long, seen.first, seen.category = True, None, seen.category or "step"
+        self._training = seen.category == "step"
+        self.clock.found([seen], 0.0)
 
     def _compiles_again(self, name: str, now: float) -> None:
         """Each call of a function may compile it: then these calls are the loop."""

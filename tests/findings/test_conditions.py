@@ -422,10 +422,7 @@ def test_a_loop_that_was_unrolled() -> None:
     [
         ({}, "Set JAX_COMPILATION_CACHE_DIR to a directory"),
         ({"cache": "miss"}, "No action is needed: it is in the persistent cache"),
-        (
-            {"cache": "miss", "uncached_because": "too_small", "uncached_detail": "Raise it."},
-            "will recompile it. Raise",
-        ),
+        ({"cache": "miss", "uncached_because": "too_small", "uncached_detail": "Raise."}, "will recompile it. Raise"),
     ],
 )
 def test_a_large_program_is_information(more: dict[str, Any], says: str) -> None:

@@ -209,7 +209,8 @@ POSITIVE: dict[str, Case] = {
     ),
     # Slices of ever new lengths differ in parameters that no change names; their number tells.
     "an operation with very many programs": (
-        "eager_recompiles", [first("dynamic_slice", eager=True) for _ in range(40)], (),
+        "eager_recompiles",
+        [first(name, eager=True) for name in ("a", "b", "c", "d", "e", "f", "g", "h", *["dynamic_slice"] * 40)], (),
         {"why": "programs"},
     ),
     "a static argument with ever new values": (

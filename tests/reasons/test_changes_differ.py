@@ -105,16 +105,12 @@ SHARDINGS: dict[str, tuple[Callable[[], tuple[Any, Any]], str, str]] = {
     "spec and order": (lambda: (rows(0, 1), spec(over=mesh(1, 0))), "P('data') devices 0,1", "P() devices 1,0"),
     "other devices": (lambda: (rows(0, 1), rows(2, 3)), "cpu:0, cpu:1", "cpu:2, cpu:3"),
     "types of axes": (lambda: (rows(0, 1), rows(0, 1, **EXPLICIT)), "axis types (Auto)", "axis types (Explicit)"),
-    "abstract mesh": (
-        lambda: (rows(0, 1), spec("data", over=abstract(2))), "on cpu:0, cpu:1", "over an abstract mesh",
-    ),
+    "abstract": (lambda: (rows(0, 1), spec("data", over=abstract(2))), "on cpu:0, cpu:1", "over an abstract mesh"),
     "abstract meshes": (
         lambda: (spec("data", over=abstract(2)), spec("data", over=abstract(4))), "{'data': 2}", "{'data': 4}",
     ),
     "uncommitted, then abstract": (lambda: (None, spec("data", over=abstract(2))), "uncommitted", "P('data')"),
-    "kind of memory": (
-        lambda: (rows(0, 1), rows(0, 1).with_memory_kind("unpinned_host")), "", "in unpinned_host",
-    ),
+    "memory": (lambda: (rows(0, 1), rows(0, 1).with_memory_kind("unpinned_host")), "", "in unpinned_host"),
     "unreduced": (
         lambda: [NamedSharding(mesh(0, 1, **EXPLICIT), each) for each in (P(None), P(None, unreduced={"data"}))],
         "P(None)", "unreduced={'data'}",

@@ -47,6 +47,12 @@ def test_programs_for_several_shapes_are_no_loop(tmp_path: Path) -> None:
     assert _standing(warm_up, tmp_path)["loops"] == []
 
 
+def test_tasks_of_a_pool_are_served(tmp_path: Path) -> None:
+    pool = "from concurrent.futures import ThreadPoolExecutor\nstep, pool = jax.jit(network), ThreadPoolExecutor(2)\n"
+    answers = "for n in range(60):\n    pool.submit(step, w, x).result()\n    time.sleep(0.1)\n"
+    assert _standing(pool + answers, tmp_path)["wall"]["serves"]
+
+
 TRAINS = """
 @jax.jit
 def train_step(w, x):
@@ -69,8 +75,8 @@ wide = np.ones((256, 256), np.float32) / 256
 for n in range(100):
     predict(wide, wide).block_until_ready()
 """
-    seconds = _standing(before + predicts, tmp_path)["wall"]["seconds"]
-    assert max(("step", "eval"), key=lambda name: seconds[name]) == category, seconds
+    wall = _standing(before + predicts, tmp_path)["wall"]
+    assert max(("step", "eval"), key=lambda name: wall["seconds"][name]) == category and not wall["serves"], wall
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,8 @@ SECONDS = 1.0
 ALIKE = 8
 """Programs of one operation at one line of the program, as a network has layers of so many widths: `eager_recompiles`
 has a line with more."""
+MOST_LINES = 512
+"""Pairs of a line and an operation that are told apart."""
 
 _CURES = {
     "flax/nnx": "build the model under one jit: model = nnx.jit(lambda: Model(rngs=nnx.Rngs(0)))()",
@@ -53,9 +55,10 @@ class EagerInitialization:
         """The one case that a process may have."""
         if not event.eager or event.cache == "hit" or not _is_another_program(event):
             return
-        if event.library_site is None and len(self._alike) < MOST_SITES:
-            self._alike[event.call_site, event.function] += 1
-            if self._alike[event.call_site, event.function] > ALIKE:
+        line = event.call_site, event.function
+        if event.library_site is None and (line in self._alike or len(self._alike) < MOST_LINES):
+            self._alike[line] += 1
+            if self._alike[line] > ALIKE:
                 return
         if self._case is None:
             self._case = Case.of(NAME, event)

@@ -26,7 +26,7 @@ MOST_PLACES = 2_000_000
 
 
 def masked(data: bytes) -> tuple[bytes, int]:
-    """The same with `*` for each byte of what looks like a secret, and how many there are.
+    """Returns the bytes with `*` for each byte of what looks like a secret, and the number of secrets.
 
     Raises:
       ValueError: too much may be a secret.

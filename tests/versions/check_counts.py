@@ -710,7 +710,7 @@ def hashes_that_jax_logs() -> list[str]:
 @scenario
 def device_seconds() -> None:
     def wait(x):
-        time.sleep(0.01)
+        time.sleep(0.2)
         return np.asarray(x)
 
     @user
@@ -730,7 +730,7 @@ def device_seconds() -> None:
     while device() is None and time.monotonic() < deadline:
         time.sleep(0.01)
     found = device()
-    check("device time of a call", True, found is not None and 0.01 <= found.sum / sum(found.counts) < 1)
+    check("device time of a call", True, found is not None and 0.05 <= found.sum / sum(found.counts) < 10)
 
 
 def persistent_cache() -> None:

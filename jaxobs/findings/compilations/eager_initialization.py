@@ -21,7 +21,7 @@ ALIKE = 8
 """Programs of one operation at one line of the program, as a network has layers of so many widths: `eager_recompiles`
 has a line with more."""
 MOST_LINES = 512
-"""Pairs of a line and an operation that are told apart."""
+"""Pairs of a line and an operation that are counted separately, at most."""
 
 _CURES = {
     "flax/nnx": "build the model under one jit: model = nnx.jit(lambda: Model(rngs=nnx.Rngs(0)))()",

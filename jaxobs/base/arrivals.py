@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import weakref
+from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
-_MOST_DEEP = 6
+_MOST_DEEP, _MOST_OBJECTS = 6, 256
 
 
 def deleted(array: Any) -> bool:
@@ -23,22 +26,48 @@ def arrived(leaf: Any) -> bool:
         return True
 
 
+def is_array(value: Any) -> bool:
+    """Returns whether a value is an array of JAX itself."""
+    return hasattr(type(value), "is_ready") and str(type(value).__module__).startswith("jaxlib.")
+
+
+def arrays(value: Any) -> Iterator[Any]:
+    """Yields JAX's arrays inside a value, as far as few objects lead, running no code of the types around them."""
+    waiting = [value]
+    for _ in range(_MOST_OBJECTS):
+        if not waiting:
+            return
+        latest = waiting.pop()
+        if is_array(latest):
+            yield latest
+        elif (base := _sequence(latest)) is not None:
+            waiting += itertools.islice(base.__iter__(latest), _MOST_OBJECTS)
+        else:
+            waiting += itertools.islice(_fields(latest).values(), _MOST_OBJECTS)
+
+
 def reference(output: Any) -> weakref.ref[Any] | None:
     """Returns a weak reference to an array in what a call returned, running no code of the types around the array.
 
     None where there is none, or too deep inside.
     """
     for _ in range(_MOST_DEEP):
-        kind = type(output)
-        if hasattr(kind, "is_ready") and str(kind.__module__).startswith("jaxlib."):
+        if is_array(output):
             return weakref.ref(output)
-        if issubclass(kind, (tuple, list)):
-            base = tuple if issubclass(kind, tuple) else list
+        if (base := _sequence(output)) is not None:
             output = base.__getitem__(output, -1) if base.__len__(output) else None
         else:
-            try:
-                fields = output if kind is dict else object.__getattribute__(output, "__dict__")
-            except AttributeError:
-                return None
-            output = [*fields.values(), None][0] if type(fields) is dict else None
+            output = [*_fields(output).values(), None][0]
     return None
+
+
+def _sequence(value: Any) -> type[Any] | None:
+    return next((base for base in (tuple, list) if issubclass(type(value), base)), None)
+
+
+def _fields(value: Any) -> dict[Any, Any]:
+    try:
+        fields = value if type(value) is dict else object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return {}
+    return fields if type(fields) is dict and type(value) is not ModuleType else {}

@@ -33,6 +33,8 @@ class HostLine:
     seconds: float
     share: float
     """Share of the time since the first step, from 0 to 1."""
+    paces: bool = False
+    """Whether the line is a `sleep` in the loop itself, which keeps a pace."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +90,8 @@ class LoopState:
     """Why not, as a sentence for a person."""
     bytes_again: int = 0
     """Bytes of NumPy arrays that a call was given and an earlier one as well, so that they are copied once more."""
+    carries: bool = False
+    """Whether a call was given an array that the call before returned, as the parameters in a training."""
     host_wait: HostWait | None = None
     """None where it was not seen to wait, or not looked at often enough."""
     dispatching: HostLine | None = None

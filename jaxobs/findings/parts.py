@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from jaxobs.facts.inputs import InputState
-from jaxobs.facts.loops import LoopState
+from jaxobs.facts.loops import HostLine, LoopState
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.facts.verdicts import Account
 from jaxobs.facts.wall import TimeState
@@ -134,7 +134,7 @@ def where(category: str, seconds: float, snapshot: Snapshot) -> str:
     if category == "input_wait" and snapshot.inputs:
         return f", most of it for `{_most_waited(snapshot)[0].name}`"
     if (found := _line(category, snapshot)) is not None:
-        return f", above all at {found[1]}"
+        return f", above all at {found[1].line}"
     return _UNMARKED if category == "unattributed" and not snapshot.loops else ""
 
 
@@ -164,6 +164,8 @@ class LargePart(NamedTuple):
     """The share of the latest minutes, in words."""
     is_half: bool
     """Whether the loop is held up for more than half of the time."""
+    paces: bool
+    """Whether the line is a pause of the loop itself."""
 
 
 def large(snapshot: Snapshot, category: str) -> LargePart | None:
@@ -172,16 +174,17 @@ def large(snapshot: Snapshot, category: str) -> LargePart | None:
     if line is None or wall is None:
         return None
     span = spans(snapshot)[-1]
-    same = [name for name in span.beyond if (other := _line(name, snapshot)) and other[1] == line[1]]
+    same = [name for name in span.beyond if (other := _line(name, snapshot)) and other[1].line == line[1].line]
     largest = max(same, key=span.beyond.__getitem__, default=None)  # a line is held up once, for whatever it does
     beyond = sum(span.beyond[name] for name in same)
     if category != largest or beyond <= (1.0 - ACCOUNTED) * span.total:
         return None
     share = f"{percent(beyond / span.total)} of {span.of}"
-    return LargePart(*line, sum(wall.seconds.get(each, 0.0) for each in same), share, beyond > span.total / 2)
+    seconds = sum(wall.seconds.get(each, 0.0) for each in same)
+    return LargePart(line[0], line[1].line, seconds, share, beyond > span.total / 2, line[1].paces)
 
 
-def _line(category: str, snapshot: Snapshot) -> tuple[LoopState, str] | None:
+def _line(category: str, snapshot: Snapshot) -> tuple[LoopState, HostLine] | None:
     """Returns the line with most of the seconds of a category, after its loop."""
     lines = ((loop, each) for loop in snapshot.loops for each in loop.lines if each.category == category)
-    return next(((loop, each.line) for loop, each in lines), None)
+    return next(lines, None)

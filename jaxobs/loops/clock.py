@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter, deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from time import perf_counter
@@ -181,10 +181,9 @@ class Clock:
         while not self._stopped.is_set():
             with guarded("clock.outputs"):
                 self._outputs.settle_until(perf_counter() + self._pause())
-            if self._stopped.is_set():
-                return
             with guarded("clock"):
-                self.look()
+                if not self._stopped.is_set():
+                    self.look()
 
     def _pause(self) -> float:
         latest = self._calls.latest
@@ -321,7 +320,7 @@ class Clock:
         return most[0] if len({each.category for each in most}) == 1 else None
 
     def _position(self, spot: Spot, functions: Sequence[Seen]) -> str | None:
-        found: Collection[str | None] = {spot.position(each.place) for each in functions if each.place is not None}
+        found = {spot.position(each.place) for each in functions if each.place is not None}
         return next((each for each in (IN_INPUT, IN_CALL, IN_LIBRARY, IN_LOOP) if each in found), None)
 
     def _note(self, wall: Wall, look: Look, category: str) -> None:
@@ -367,16 +366,19 @@ class Clock:
             return ()
         lines = sorted((each for each in self.lines.copy().items() if each[0][0]), key=itemgetter(1), reverse=True)
         shown = [each for each in lines if each[1] > LEAST_SHOWN * total][:MOST_SHOWN]
+        paces = self._spots.pausing(self._loops[0].places.values())
         # The first of each category: in a run of days, the line at which it waits for minutes now is no large part.
-        firsts = {category: ((line, category), seconds) for (line, category), seconds in reversed(lines)}
-        shown += [each for each in firsts.values() if each[1] > LEAST_SECONDS and each not in shown]
-        return tuple(HostLine(line=line, category=of, seconds=time, share=time / total) for (line, of), time in shown)
+        firsts = {each[0][1]: each for each in reversed(lines)}.values()
+        shown += [each for each in firsts if each[1] > LEAST_SECONDS and each not in shown]
+        return tuple(
+            HostLine(line=line, category=category, seconds=seconds, share=seconds / total, paces=line in paces)
+            for (line, category), seconds in shown
+        )
 
     def dispatching(self, loop: str) -> HostLine | None:
         """Returns the seconds of dispatching that counted as steps, at the line with most; None if there were none."""
         spent = {line: each.dispatched for line, each in self._in_jax.copy().items()}
-        total, seconds = self._since_first_step(loop), sum(spent.values())
-        if not total or not seconds:
+        if not (total := self._since_first_step(loop)) or not (seconds := sum(spent.values())):
             return None
         return HostLine(line=max(spent, key=spent.__getitem__), category="step", seconds=seconds, share=seconds / total)
 
@@ -390,8 +392,8 @@ class Clock:
 
     def host_wait(self, loop: str) -> HostWait | None:
         """Returns the waits of a loop's host for arrays; None if there were too few looks."""
-        looks, lines = self._looks[loop], self._reads.get(loop, Counter())
-        if looks < FEWEST_LOOKS or not lines:
+        looks = self._looks[loop]
+        if looks < FEWEST_LOOKS or not (lines := self._reads.get(loop)):
             return None
         share = lines.total() / looks
         idle = 1 - share - self._works[loop] / looks

@@ -293,6 +293,7 @@ def _seen_state(loop: Going, totals: Mapping[str, Total], clock: Clock | None) -
     return LoopState(
         name=seen.name, found=True, steps=seen.calls if total is None else total.calls,
         steps_counted=total is not None and total.whole, ended=loop.ended, calls=loop.calls, bytes_again=seen.again,
+        carries=seen.carries,
         host_wait=None if clock is None else clock.host_wait(seen.name),
         dispatching=None if clock is None else clock.dispatching(seen.name),
         lines=() if clock is None else clock.host_lines(seen.name),

@@ -21,8 +21,7 @@ IN_LIBRARY = "library"
 IN_LOOP = "loop"
 _ITERATES = frozenset(("FOR_ITER", "GET_ITER"))
 _POOL = os.path.join("concurrent", "futures", "thread.py")
-_LOADS = frozenset(("LOAD_GLOBAL", "LOAD_NAME"))
-_NAMES = _LOADS | {"LOAD_ATTR", "LOAD_DEREF", "LOAD_METHOD"}
+_NAMES = frozenset(("LOAD_ATTR", "LOAD_DEREF", "LOAD_FAST", "LOAD_GLOBAL", "LOAD_METHOD", "LOAD_NAME"))
 _LEAVES = ("JUMP_BACKWARD", "JUMP_FORWARD", "RAISE_", "RERAISE", "RETURN_CONST", "RETURN_VALUE")
 
 
@@ -53,12 +52,17 @@ def position(here: Place, call: Place) -> str | None:
         around = any(_makes_turns(*line) for line in call[len(call) - common :])
         around |= code is its_code and _makes_turns(its_code, its_call) and _same_loop(code, at, its_call)
         return IN_LOOP if around else None
-    iterates = _name(code, at) in _ITERATES or any(each[0].co_name == "__next__" for each in here[:depth])
-    if iterates or any(_calls_next(*each) for each in here[: depth + 1]):
+    goes_on = iterates(code, at) or any(each[0].co_name == "__next__" for each in here[:depth])
+    if goes_on or any(calls(*each, "next") for each in here[: depth + 1]):
         return IN_INPUT
     around_call = len(call) - 1 - common < loop < len(call)
     library = all(is_plumbing(code.co_filename) for code, _ in here[: len(here) - common])
     return IN_LIBRARY if around_call and library else IN_LOOP
+
+
+def iterates(code: CodeType, at: int) -> bool:
+    """Returns whether an instruction is at a `for`, on the way to the next element."""
+    return _name(code, at) in _ITERATES
 
 
 def is_task(call: Place) -> bool:
@@ -144,30 +148,11 @@ def _same_loop(code: CodeType, at: int, call: int) -> bool:
 
 
 @functools.lru_cache(maxsize=256)
-def _calls_next(code: CodeType, at: int) -> bool:
-    """Whether the instruction there is a call of a global that is named `next`."""
-    latest: dis.Instruction | None = None
-    for operation in dis.get_instructions(code):
-        if operation.opname in _LOADS and operation.argval == "next":
-            latest = operation
-        if operation.offset == at:
-            if latest is None or "CALL" not in operation.opname:
-                return False
-            call, name = operation.positions, latest.positions
-            return (
-                call is not None and name is not None and call.lineno is not None
-                and (call.lineno, call.col_offset) == (name.lineno, name.col_offset)
-            )  # fmt: skip
-    return False
-
-
-@functools.lru_cache(maxsize=256)
-def called(code: CodeType, at: int) -> str | None:
-    """Returns what the instruction there calls, by the latest name loaded before it; None for no call."""
-    latest, at = "", instruction(code, at)
-    for operation in dis.get_instructions(code):
-        if operation.offset >= at:
-            return latest if operation.offset == at and "CALL" in operation.opname else None
-        if operation.opname in _NAMES:
-            latest = str(operation.argval)
-    return None
+def calls(code: CodeType, at: int, name: str | None = None) -> bool:
+    """Returns whether the instruction there is a call, or one of a function or method of that name."""
+    operations, at = list(dis.get_instructions(code)), instruction(code, at)
+    call = next((each.positions for each in operations if each.offset == at and "CALL" in each.opname), None)
+    if name is None or call is None or call.lineno is None:
+        return name is None and call is not None
+    names = [each.positions for each in operations if each.opname in _NAMES and each.argval == name]
+    return any(each and (each.lineno, each.col_offset) == (call.lineno, call.col_offset) for each in names)

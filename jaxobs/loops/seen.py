@@ -7,18 +7,21 @@ import sys
 import time
 import weakref
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from operator import itemgetter
 from time import perf_counter
 from types import CodeType, FrameType
 from typing import Any
 
+from jaxobs.base.arrivals import arrays
 from jaxobs.loops import call_places
 
 MOST_RECENT = 513
 MOST_PLACES = 32
 LARGE_BYTES = 2**20
 """Bytes of an array whose copying costs something."""
+CARRY_LOOKS, CARRY_BYTES = 6, 64
+"""Calls that are looked at for what they carry on, and bytes of an array that is more than a key or a number."""
 PLACE_SECONDS = 0.05
 """Between two closer looks at calls of a function."""
 SLOW, SLOW_SECONDS = 3.0, 0.1
@@ -34,8 +37,9 @@ class Seen:
     """The calls of one function that were seen."""
 
     __slots__ = (
-        "again", "began", "category", "compiled", "due", "evaluates", "first", "folded", "ignored", "kept", "large",
-        "long", "marks", "met", "name", "output", "place", "places", "produces", "recent", "window",
+        "again", "began", "carries", "category", "compiled", "due", "evaluates", "first", "folded", "ignored", "kept",
+        "large", "long", "looks", "marks", "met", "name", "output", "place", "places", "produces", "recent", "returned",
+        "window",
     )  # fmt: skip
 
     def __init__(
@@ -59,6 +63,12 @@ class Seen:
         """Large NumPy arrays that a call was given, ..."""
         self.again = 0
         """... and bytes of those that the latest was given as well: each call copies them to the device."""
+        self.carries = False
+        """Whether a call was given an array that the call before returned."""
+        self.looks = CARRY_LOOKS
+        """Calls in a row that are still looked at for this, ..."""
+        self.returned: list[weakref.ref[Any]] = []
+        """... and arrays that the latest of them returned."""
         self.output: weakref.ref[Any] | None = None
         """An array that one of the latest calls returned."""
         self.kept = 0.0
@@ -91,14 +101,25 @@ class Seen:
             self.place = here
         self.due = now + PLACE_SECONDS
 
-    def given(self, arguments: Sequence[Any]) -> None:
-        """Takes in the arguments of a call."""
+    def given(self, args: Sequence[Any], kwargs: Mapping[str, Any], output: Any) -> None:
+        """Takes in the arguments of a call, and what the call returned."""
+        arguments = (*args, *kwargs.values())
+        if self.looks:
+            self._gave(arguments, output)
         kinds = (sys.modules["numpy"].ndarray, sys.modules["numpy"].memmap)  # a subclass has methods of the program's
         parts = [each.values() if type(each) is dict else [each] for each in arguments]
         large = [each for each in itertools.chain(*parts) if type(each) in kinds and each.nbytes >= LARGE_BYTES]
         before = [reference() for reference in self.large]
         self.again = sum(each.nbytes for each in large if any(each is other for other in before))
         self.large = [weakref.ref(each) for each in large]
+
+    def _gave(self, arguments: Any, output: Any) -> None:
+        before = {id(array) for reference in self.returned if (array := reference()) is not None}
+        self.carries = bool(before) and any(id(each) in before for each in arrays(arguments))
+        self.looks = 0 if self.carries else self.looks - 1
+        returned = arrays(output) if self.looks else ()
+        self.returned = [weakref.ref(each) for each in returned if each.nbytes >= CARRY_BYTES]
+        self.due = 0.0 if self.looks else self.due
 
     @property
     def calls(self) -> int:

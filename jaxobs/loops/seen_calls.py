@@ -249,7 +249,7 @@ class SeenCalls:
                 seen.kept, seen.output = now + KEEP_SECONDS, reference(output)
             if now > seen.due:
                 self._attend(seen, now, post_hook.caller(sys._getframe(1)), output)
-                seen.given((*args, *(kwargs or {}).values()))
+                seen.given(args, kwargs or {}, output)
         except Exception as failure:
             _failed(failure)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any
@@ -33,6 +34,8 @@ class Spot:
     """Whether the thread waits for an array, and copies nothing."""
     innermost: tuple[int, int]
     """The instruction that the thread is at, by the number of its code."""
+    pauses: CodeType | None = None
+    """The innermost code, if it calls `sleep`."""
     called_back: bool = False
     """Whether a compiled program has called Python back, as by `jax.pure_callback`."""
     _positions: dict[int, tuple[Place, str | None]] = field(default_factory=dict)
@@ -66,12 +69,16 @@ class Spots:
             found = self._known[tuple(key)] = _read(frame)
         return found
 
+    def pausing(self, codes: Collection[CodeType]) -> set[str]:
+        """Returns the lines at which one of these codes calls `sleep`."""
+        return {each.line for each in self._known.copy().values() if each.pauses in codes}
+
 
 def _read(frame: FrameType) -> Spot:
     place = call_places.place(frame)
     outside = [line for line in place if not runs_programs(line[0].co_filename)]
     users = next((line for line in outside if not is_plumbing(line[0].co_filename)), outside[0] if outside else None)
-    waits = positions.called(*place[0]) == "block_until_ready" or place[0][0].co_name == "block_until_ready"
+    waits = positions.calls(*place[0], "block_until_ready") or place[0][0].co_name == "block_until_ready"
     return Spot(
         place=place,
         line="" if users is None else f"{shown(users[0].co_filename)}:{positions.line_of(*users)}",
@@ -79,6 +86,7 @@ def _read(frame: FrameType) -> Spot:
         reads=waits or any(waits_for_array(code) for code, _ in place[:MOST_DEEP]),
         waits=waits,
         innermost=(id(place[0][0]), place[0][1]),
+        pauses=place[0][0] if positions.calls(*place[0], "sleep") else None,
         called_back=any(calls_back(code) for code, _ in place),
     )
 

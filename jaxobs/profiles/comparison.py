@@ -8,9 +8,6 @@ from dataclasses import dataclass
 
 from jaxobs.facts.profiles import OperationTime, Profile
 
-PER = ("step", "call", "trace")
-"""Divisors of the times: steps, else executions of the functions that both profiles have, else nothing."""
-
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -33,7 +30,7 @@ class ProfileComparison:
     """Two profiles. What got slower most comes first, what got faster most last."""
 
     per: str
-    """The divisor, one of `PER`."""
+    """The divisor: `step`; else `call`, of the functions that both profiles have; else `trace`, by nothing."""
     window: Change
     device: Change
     """Time of all operations."""

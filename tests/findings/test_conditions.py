@@ -304,6 +304,12 @@ def test_a_large_part_of_the_time_is_a_finding(category: str, kind: str, severit
     (late,) = found(loops=(LOOP,), wall=wall({"step": 400.0, category: 200.0}, step=9000.0, **{category: 200.0}))
     assert "33 % of the last 10 minutes" in late.summary
     assert found(loops=(dataclasses.replace(LOOP, lines=()),), wall=wall(**much)) == [], "no line"
+    for carries, paces in ((True, False), (False, False), (True, True)):
+        lines = tuple(dataclasses.replace(each, paces=paces) for each in LOOP.lines)
+        loop = dataclasses.replace(LOOP, lines=lines, carries=carries)
+        (half,) = found(loops=(loop,), wall=wall(**much | {"step": 30.0}))
+        fix = category != "input_wait" or (carries and not paces)
+        assert half.severity == ("warning" if fix else "info"), "it may serve, or keep a pace"
     ended = (dataclasses.replace(LOOP, ended=NOW - 30, mean_seconds=0.1),)
     assert bool(found(loops=ended, wall=wall(**much))) == (category != "idle"), (
         "what comes after the training is no loss"

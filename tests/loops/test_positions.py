@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 import sysconfig
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from jaxobs.loops.call_places import Place, place
-from jaxobs.loops.positions import IN_CALL, IN_INPUT, IN_LIBRARY, IN_LOOP, _all_loops, is_task, position
+from jaxobs.loops.positions import IN_CALL, IN_INPUT, IN_LIBRARY, IN_LOOP, _all_loops, calls, is_task, position
 
 LOOPS = {
     "a generator": ("for x in generated():\n    step()", IN_INPUT),
@@ -167,3 +168,17 @@ def test_stacks_that_are_too_deep_or_have_nothing_in_common_say_nothing() -> Non
     assert position(deep(200), deep(200)) is None
     assert position(deep(3), here) is not None
     assert position(((deep.__code__, 0),), here) is None
+
+
+def test_the_name_of_what_is_called() -> None:
+    """A method or a function, whatever its arguments call; another name for it is another."""
+
+    def named(_: Any = None) -> bool:
+        frame = sys._getframe(1)
+        assert calls(frame.f_code, frame.f_lasti)
+        return calls(frame.f_code, frame.f_lasti, "named")
+
+    holder = SimpleNamespace(named=named)
+    other = holder.other = named
+    assert [named(), named(abs(len(LOOPS))), holder.named(max(1, 2))] == [True] * 3
+    assert [other(), holder.other(named)] == [False] * 2

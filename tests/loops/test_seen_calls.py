@@ -85,12 +85,27 @@ def test_a_numpy_array_that_is_given_again_is_known_by_the_array() -> None:
     """A batch is another array each time, wherever it lies; a small array costs nothing."""
     seen, kept, small = Seen("step"), np.zeros(2**18, np.float32), np.zeros(8)
     for expected in (0, 2**20, 2**20):
-        seen.given(({"x": np.zeros(2**18, np.float32), "all": kept}, small, jnp.zeros(2**18), None))
+        seen.given(({"x": np.zeros(2**18, np.float32), "all": kept}, small, jnp.zeros(2**18), None), {}, None)
         assert seen.again == expected
-    seen.given((np.zeros(2**18),))
+    seen.given((np.zeros(2**18),), {}, None)
     assert seen.again == 0 and [each() for each in seen.large] == [None]
     own = type("Own", (np.ndarray,), {"nbytes": property(refuse), "__array_finalize__": lambda *_: None})
-    seen.given((np.zeros(2**18).view(own), type("Mapping", (dict,), {"values": refuse})()))
+    seen.given((np.zeros(2**18).view(own), type("Mapping", (dict,), {"values": refuse})()), {}, None)
+
+
+def test_a_call_that_is_given_what_the_call_before_returned_carries() -> None:
+    """As in a training; a service has the same parameters and another input each time, and perhaps a key."""
+    arrays, (kept, *keys) = [jnp.full(64, each) for each in range(9)], [jnp.full(2, each) for each in range(9)]
+    for before, after, carried in (
+        (lambda n: (arrays[n], kept), lambda n: (arrays[n + 1], kept), True),
+        (lambda n: (Hostile(({"w": arrays[n]},)),), lambda n: {"w": [arrays[n + 1], kept]}, True),
+        (lambda n: (arrays[8], keys[n]), lambda n: arrays[n], False),
+        (lambda n: (arrays[8], keys[n]), lambda n: (keys[n + 1], arrays[n]), False),
+    ):
+        seen = Seen("step")
+        for number in range(7):
+            seen.given(before(number), {}, after(number))
+        assert (seen.carries, seen.looks, seen.returned) == (carried, 0, [])
 
 
 def test_no_array_of_a_callers_is_kept(calls: SeenCalls) -> None:

@@ -20,40 +20,41 @@ _ADVICE = (
     "Load ahead and in parallel: more workers or read threads, a prefetch buffer, decoding and augmentation off the "
     "training thread. If input is still the bottleneck then, store the data decoded, or closer to the host."
 )
+_WAITS = (
+    "If the line takes from a queue, the side that fills the queue is too slow: decode whole batches at once, in "
+    "processes, since Python threads take turns, or store what was decoded. If the line saves or evaluates, mark it "
+    f"with `jaxobs.phase`, and save less often or in another thread. Else: {_ADVICE}"
+)
+_PAUSES = "The line sleeps. If the loop keeps a pace by the pause, change nothing; else leave the pause out."
 
 
 def find(scene: Scene) -> Iterator[Case]:
-    """Yields a case for each input that is the bottleneck, or for the loop that waits for what nobody declared."""
+    """Yields a case for each input that is the bottleneck, or for the loop that waits for what nobody declared.
+
+    A loop that carries nothing from call to call may serve what comes, and a `sleep` in the loop itself keeps a pace.
+    """
     for state in scene.snapshot.inputs:
         if state.verdict == "input" and state.wait_seconds >= LEAST_SECONDS:
             yield Case(
-                key=f"{NAME} {state.name}",
-                subject=state.name,
-                count=state.batches,
-                seconds=state.wait_seconds,
-                summary=f"Input `{state.name}`: {state.summary}",
-                advice=_ADVICE,
+                key=f"{NAME} {state.name}", subject=state.name, count=state.batches, seconds=state.wait_seconds,
+                summary=f"Input `{state.name}`: {state.summary}", advice=_ADVICE,
                 data={
                     "input": state.name,
                     "share": state.share,
                     "mean_wait_seconds": state.mean_wait_seconds,
                     "mean_interval_seconds": state.mean_interval_seconds,
                 },
-            )
+            )  # fmt: skip
     part = None if scene.snapshot.inputs else parts.large(scene.snapshot, "input_wait")
     if part is not None:
         yield Case(
             function=part.loop.name,
-            severity="info",
+            severity="warning" if part.is_half and part.loop.carries and not part.paces else "info",
             summary=(
                 f"The loop of `{part.loop.name}` waits {part.share}, above all at {part.where}. The loop computes "
                 "nothing meanwhile."
             ),
-            advice=(
-                "If the line takes from a queue, the side that fills the queue is too slow: decode whole batches at "
-                "once, in processes, since Python threads take turns, or store what was decoded. If the line saves or "
-                f"evaluates, mark it with `jaxobs.phase`, and save less often or in another thread. Else: {_ADVICE}"
-            ),
+            advice=_PAUSES if part.paces else _WAITS,
             where=part.where,
             seconds=part.seconds,
             data={"loop": part.loop.name},

@@ -5,7 +5,6 @@ A trace says what JAX and XLA do on the host, and nothing of the program's own P
 
 from __future__ import annotations
 
-import dis
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -15,8 +14,7 @@ from types import FrameType
 from jaxobs.facts.profile_samples import HostPlace
 from jaxobs.internals.source_files import is_jax, user_line
 from jaxobs.internals.transfers import waits_for_array
-from jaxobs.loops.call_places import instruction
-from jaxobs.loops.positions import called
+from jaxobs.loops.positions import calls, iterates
 from jaxobs.profiles.idle import Gap
 from jaxobs.profiles.intervals import Interval
 
@@ -28,7 +26,6 @@ MOST_SECONDS = 0.02
 """A look stands for at most so long, before and after it."""
 WAITS = "waits"
 """Reason of a wait for the devices, by a method that leaves no frame: they are not idle because of that."""
-_ITERATES = frozenset((dis.opmap["FOR_ITER"], dis.opmap["GET_ITER"]))
 _MOVES = frozenset(("device_put", "device_get", "_value", "__array__", "batched_device_put", "_device_put_impl"))
 """Functions of JAX that move arrays between host and devices."""
 _OF_CATEGORY = {"input_wait": "input", "transfer": "transfer"}
@@ -89,18 +86,11 @@ def _doing(frame: FrameType) -> str:
         if each is None:
             break
         code = each.f_code
-        if not depth and called(code, each.f_lasti) == "block_until_ready":
+        if not depth and calls(code, each.f_lasti, "block_until_ready"):
             return WAITS
         if (depth < MOST_DEEP and waits_for_array(code)) or (code.co_name in _MOVES and is_jax(code.co_filename)):
             return "transfer"
-        if code.co_name == "__next__" or _iterates(each):
+        if code.co_name == "__next__" or iterates(code, each.f_lasti):
             return "input"
         each = each.f_back
     return "other"
-
-
-def _iterates(frame: FrameType) -> bool:
-    """Returns whether a frame is in a `for`, on the way to the next element."""
-    bytecode = frame.f_code.co_code
-    at = instruction(frame.f_code, frame.f_lasti)
-    return 0 <= at < len(bytecode) and bytecode[at] in _ITERATES

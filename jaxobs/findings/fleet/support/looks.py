@@ -78,13 +78,13 @@ def _share(looks: list[bool]) -> float | None:
 def _calls_jax(frame: FrameType, sites: Container[str]) -> bool:
     """Returns whether the innermost frame is in a call of JAX's C++, for all that can be seen."""
     name = frame.f_code.co_filename
-    called = positions.called(frame.f_code, frame.f_lasti)
-    if called is None:
+    if not positions.calls(frame.f_code, frame.f_lasti):
         return False
     path = in_library(name)
     if path is not None and calls_jitted(path):
         return True
-    return called == "block_until_ready" or f"{shown(name)}:{frame.f_lineno}" in sites
+    waits = positions.calls(frame.f_code, frame.f_lasti, "block_until_ready")
+    return waits or f"{shown(name)}:{frame.f_lineno}" in sites
 
 
 LOOK_SECONDS = 0.5

@@ -1,7 +1,8 @@
 """Python environments with one version of JAX each, for the version matrix: kept in `.venvs`, made again when needed.
 
 python -m tools.environments                            makes all that are missing
-python -m tools.environments matrix|ray|trackers|xprof|zoo    makes those
+python -m tools.environments GROUP                      makes those: matrix, ray, trackers, xprof, zoo; fuzz and
+                                                        free-threaded, which all leaves out
 python -m tools.environments --list                     says what there is
 """
 
@@ -84,6 +85,10 @@ TRACKERS = Row(
 """Each has a hundred dependencies or another idea of protobuf."""
 XPROF = Row("0.10.2", ("3.11", "3.12", "3.13"), packages=("xprof==2.24.2",), name="xprof")
 """XProf, with which `jaxobs profile` is compared."""
+FREE_THREADED = Row(NEWEST, ("3.13t",), packages=(), options=("--only-binary=:all:",))
+"""Without the GIL, for `make trust`; `tools/newer_python 3.13t` builds such a Python."""
+FUZZ = Row("0.10.2", ("3.11", "3.12", "3.13"), packages=("atheris==3.0.0",), name="fuzz")
+"""Coverage-guided fuzzing: `python -m tools.fuzz_readers --guided 60`."""
 _ZOO_PYTHONS = ("3.11", "3.12", "3.13")
 ZOO = Row(
     "0.10.2",
@@ -152,7 +157,7 @@ ZOO_MAXTEXT = Row(
 _ZOO = (ZOO, ZOO_BRAX)
 GROUPS = {
     "all": (*MATRIX, RAY, TRACKERS, XPROF, *_ZOO), "matrix": MATRIX, "ray": (RAY,), "trackers": (TRACKERS,),
-    "xprof": (XPROF,), "zoo": _ZOO,
+    "xprof": (XPROF,), "zoo": _ZOO, "fuzz": (FUZZ,), "free-threaded": (FREE_THREADED,),
 }  # fmt: skip
 
 
@@ -281,8 +286,8 @@ def _uv_python(version: str) -> str | None:
 
 
 def _version(path: str) -> str | None:
-    """`3.12` for a Python that runs; None for a shim that leads nowhere."""
-    command = [path, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
+    """`3.12` for a Python that runs, `3.13t` for one without the GIL; None for a shim that leads nowhere."""
+    command = [path, "-c", "import sys; print('%d.%d' % sys.version_info[:2] + 't' * ('t' in sys.abiflags))"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):

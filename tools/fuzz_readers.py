@@ -3,6 +3,7 @@
 python -m tools.fuzz_readers --cases 2000 --seed 1          so many for each reader
 python -m tools.fuzz_readers --reader explain --cases 500   of one
 python -m tools.fuzz_readers --worst                        the worst files of 100 MB, within 500 MiB and 10 s
+python -m tools.fuzz_readers --guided 60                    up to four changes at a time, guided by coverage (Atheris)
 
 A real program is run for the originals: its event log, sidecar, run file, cache entries and answers. A reader may read,
 or refuse in a sentence (a JaxobsError, exit code 2). Anything else is a failure: another exception, a traceback, JSON
@@ -23,10 +24,11 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from tools.fuzzing import originals, worst
+from tools.fuzzing import guided, originals, worst
 from tools.fuzzing.changes import Changer
 from tools.fuzzing.originals import Originals
 from tools.fuzzing.readers import Readers
+from tools.trust import page
 
 HANGS_AFTER = 60.0
 
@@ -62,6 +64,16 @@ def fuzz(made: Originals, cases: int, seed: int = 1, only: Sequence[str] = ()) -
     return result
 
 
+def _guided(seconds: int, only: Sequence[str], into: Path | None) -> int:
+    rows = []
+    for row in guided.every(seconds, only):
+        rows.append(row)
+        print(row.row(), row.problem, flush=True)
+    if into is not None:
+        page.put(into, guided.PART, guided.table(rows, seconds))
+    return 1 if any(each.problem for each in rows) else 0
+
+
 def _hangs(_number: int, _frame: FrameType | None) -> NoReturn:
     raise TimeoutError(f"more than {HANGS_AFTER:g} s")
 
@@ -73,8 +85,11 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--reader", action="append", default=[], metavar="NAME")
     parser.add_argument("--worst", action="store_true", help="give each the worst files of 100 MB instead")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="with --worst, write the figures into this page")
+    parser.add_argument("--guided", type=int, metavar="SECONDS", help="fuzz each so long, guided by coverage, instead")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the figures of these two into this page")
     args = parser.parse_args()
+    if args.guided is not None:
+        return _guided(args.guided, args.reader, args.markdown)
     faulthandler.enable()
     signal.signal(signal.SIGALRM, _hangs)
     with tempfile.TemporaryDirectory(prefix="jaxobs-fuzz-") as folder:

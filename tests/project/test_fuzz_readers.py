@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
 from helpers.paths import ROOT
@@ -13,6 +14,7 @@ from helpers.paths import ROOT
 from tools import fuzz_readers
 from tools.fuzzing import attacked, opening, originals, readers, worst
 from tools.fuzzing.changes import Changer
+from tools.fuzzing.guided import GuidedChanger
 from tools.fuzzing.originals import Originals
 from tools.trust import page
 
@@ -54,6 +56,19 @@ def test_a_reader_that_fails_is_found(made: Originals, monkeypatch: pytest.Monke
     assert first.failures == fuzz_readers.fuzz(made, 3, only=["digest"]).failures
     log = made.files["events.jsonl"]
     assert Changer("1").lines(log) == Changer("1").lines(log) != Changer("2").lines(log)
+
+
+def test_bytes_decide_on_several_changes(made: Originals) -> None:
+    """Equal bytes make equal changes; each reader takes the changes that no byte at all makes."""
+    log, seen = made.files["events.jsonl"], set()
+    for number in range(64):
+        data = Random(number).randbytes(300)
+        told, changed = GuidedChanger(data).lines(log)
+        assert GuidedChanger(data).lines(log) == (told, changed)
+        seen.add(told.count("; ") + 1)
+    assert seen == {1, 2, 3, 4}
+    for case in readers.Readers(made).all().values():
+        case(GuidedChanger(b""))
 
 
 def test_every_kind_of_change_is_made(made: Originals) -> None:

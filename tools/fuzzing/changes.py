@@ -26,10 +26,10 @@ _NUMBER = "\x01number\x01"
 
 
 class Changer:
-    """Makes changes in the order that its seed decides."""
+    """Makes changes in the order that its seed, or its random numbers, decide."""
 
-    def __init__(self, seed: str) -> None:
-        self._random = Random(seed)
+    def __init__(self, seed: str | Random) -> None:
+        self._random = seed if isinstance(seed, Random) else Random(seed)
         self.told = ""
         """Name of the latest change."""
 

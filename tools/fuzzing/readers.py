@@ -202,7 +202,7 @@ class Readers:
 
     def _digest(self, changer: Changer) -> str:
         what, data = changer.body(self._originals.files["digest.json"])
-        found = decode(data.decode("utf-8", "surrogatepass"))
+        found = decode(data.decode("utf-8", "surrogateescape"))
         programs = Programs()
         programs.add("step", "def")
         own = Digest(
@@ -220,7 +220,7 @@ class Readers:
 
     def _listed(self, changer: Changer) -> str:
         what, data = changer.body(self._originals.files["listed.json"])
-        decode_listed(data.decode("utf-8", "surrogatepass"))
+        decode_listed(data.decode("utf-8", "surrogateescape"))
         return what
 
     def _baseline(self, changer: Changer) -> str:

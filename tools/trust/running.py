@@ -72,6 +72,8 @@ def judge(case: Case) -> Judged:
     if judged.impossible:
         return judged
     plain = judged.runs[PLAIN] = run(case, PLAIN, python)
+    if case.python:  # the first run of an environment writes bytecode
+        plain = judged.runs[PLAIN] = _better(plain, run(case, PLAIN, python))
     if plain.code == -signal.SIGKILL:
         judged.wrong.append("plain: hangs without jaxobs too")
         return judged
@@ -133,7 +135,7 @@ def _python(case: Case) -> tuple[str, str]:
     found = environments.FOLDER / f"{environments.NEWEST}-py{case.python}" / "bin" / "python"
     if found.exists():
         return "", str(found)
-    return f"no Python {case.python} with JAX here", ""
+    return f"no Python {case.python} with JAX here (tools/newer_python, tools.environments)", ""
 
 
 def _importable(name: str) -> bool:

@@ -217,7 +217,17 @@ interpreters.run_string(other, "import sys; print('another interpreter', 'jax' i
 interpreters.destroy(other)
 print(jax.jit(lambda x: x + 2)(jnp.ones(2)))
 """, python="3.12"),
-    Case("a build without the GIL", "free threading", _STEP, python="3.13t"),
+    Case("a build without the GIL", "16 threads compile and call at one time, for real", """
+import sys, threading, jax, jax.numpy as jnp
+step, results, start = jax.jit(lambda x: (x * 2).sum()), {}, threading.Barrier(16)
+def work(number):
+    start.wait()
+    own = jax.jit(lambda x: x + number)
+    results[number] = [float(step(own(jnp.ones(number % 4 + 1)))) for _ in range(200)][-1]
+threads = [threading.Thread(target=work, args=(number,)) for number in range(16)]
+[thread.start() for thread in threads]; [thread.join() for thread in threads]
+print(sys._is_gil_enabled(), sorted(results.items()))
+""", python="3.13t"),
     Case("JAX's newest release", "on the newest Python", _STEP + """
 print([step(jnp.ones(size)).shape for size in range(3, 6)])
 """, python="3.13"),

@@ -72,6 +72,8 @@ class TimeState:
     over all attempts, `down` and `redone` as well."""
     checkpoints: Mapping[str, Histogram] = field(default_factory=dict)
     """Seconds of checkpoint operations by `CHECKPOINT_OPERATIONS`."""
+    checkpoint_line: str | None = None
+    """`file:line` of the program that waited longest for checkpoint operations, in all; None if unknown."""
     serves: bool = False
     """Whether a server calls functions, or tasks of a thread pool do: between two calls the process rests."""
     run: RunState | None = None

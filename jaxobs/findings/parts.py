@@ -186,5 +186,8 @@ def large(snapshot: Snapshot, category: str) -> LargePart | None:
 
 def _line(category: str, snapshot: Snapshot) -> tuple[LoopState, HostLine] | None:
     """Returns the line with most of the seconds of a category, after its loop."""
-    lines = ((loop, each) for loop in snapshot.loops for each in loop.lines if each.category == category)
-    return next(lines, None)
+    lines = [(loop, each) for loop in snapshot.loops for each in loop.lines if each.category == category]
+    saves = snapshot.wall.checkpoint_line if snapshot.wall is not None and category == "checkpoint" else None
+    if saves is not None and snapshot.loops:
+        lines = [(snapshot.loops[0], HostLine(line=saves, category=category, seconds=0.0, share=0.0))]
+    return next(iter(lines), None)

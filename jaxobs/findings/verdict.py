@@ -121,12 +121,13 @@ def _causes(findings: Sequence[Finding]) -> dict[str, str]:
 
 
 def _same_fault(one: Finding, other: Finding) -> bool:
-    """Returns whether one array, object made again, or call makes something else compile, too, which costs more."""
+    """Returns whether another finding, which costs more, has the same array, object made again, call or line."""
     maker = one.function.rpartition(".")[0]
     made = maker.endswith("<locals>") or maker.rpartition(".")[2][:1].isupper()  # by a function, or in a class
     made = made and one.finding == recreated_functions.NAME and other.function.startswith(f"{maker}.")
     alike = one.finding == other.finding and (made or one.data.get("sizes", ()) == other.data.get("sizes"))
     call = (one.function, one.where) == (other.function, other.where) and {one.finding, other.finding} < ONCE
+    call = call or (one.finding == other.finding and one.where == other.where and "loop" in one.data)
     alike = alike or (call and one.function != EAGER)
     return alike and (one.seconds, one.id) < (other.seconds, other.id)
 

@@ -6,6 +6,7 @@ made when it began, from the moment at which it is complete.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import deque
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from jaxobs.base import threads
 from jaxobs.facts.histograms import Histogram
 from jaxobs.facts.wall import CHECKPOINT_OPERATIONS
+from jaxobs.internals.source_files import user_line
 from jaxobs.metrics.buckets import CHECKPOINT_BOUNDS
 from jaxobs.state.call_stats import MutableHistogram
 from jaxobs.state.wall import Wall
@@ -57,6 +59,8 @@ class Checkpoints:
         self._latest: deque[Operation] = deque(maxlen=MOST_LATEST)
         self.told = 0
         """Events of a checkpoint library so far."""
+        self.lines: dict[str, float] = {}
+        """Seconds by the line of the program that was held up."""
         self.complete = 0
         """Checkpoints that were saved completely."""
         self.latest = Mark()
@@ -65,7 +69,10 @@ class Checkpoints:
     def observe(self, operation: str, seconds: float) -> None:
         """An operation, one of `CHECKPOINT_OPERATIONS`, took so long."""
         assert operation in CHECKPOINT_OPERATIONS, operation
+        line = user_line(sys._getframe(1)) if operation != "save_async" else None
         with self._lock:
+            if line is not None and (line in self.lines or len(self.lines) < MOST_LATEST):
+                self.lines[line] = self.lines.get(line, 0.0) + seconds
             self._seconds.setdefault(operation, MutableHistogram(CHECKPOINT_BOUNDS)).observe(seconds)
             self._latest.append(Operation(operation, time.time(), seconds))
 

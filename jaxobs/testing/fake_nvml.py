@@ -27,12 +27,15 @@ _MOST_INSTANCES = 7
 _XID = 8
 """`nvmlEventTypeXidCriticalError`."""
 
-_NUMBERS = {
-    "nvmlDeviceGetPowerUsage": "power",
-    "nvmlDeviceGetEnforcedPowerLimit": "power.limit",
-    "nvmlDeviceGetTotalEnergyConsumption": "energy",
-    "nvmlDeviceGetCurrentClocksThrottleReasons": "throttle",
-}
+_ANSWERS = {
+    "nvmlDeviceGetCurrentClocksThrottleReasons": ("number", "throttle"),
+    "nvmlDeviceGetEnforcedPowerLimit": ("number", "power.limit"), "nvmlDeviceGetMemoryInfo": ("figures", "memory"),
+    "nvmlDeviceGetMigMode": ("number", "mig"), "nvmlDeviceGetName": ("text", "name"),
+    "nvmlDeviceGetPowerUsage": ("number", "power"), "nvmlDeviceGetTemperature": ("number", "temperature"),
+    "nvmlDeviceGetTotalEnergyConsumption": ("number", "energy"), "nvmlDeviceGetUUID": ("text", "uuid"),
+    "nvmlDeviceGetUtilizationRates": ("figures", "utilization"),
+}  # fmt: skip
+_FIGURES = {"memory": ("total", "used"), "utilization": ("gpu", "memory")}
 
 
 class _Refused(Exception):  # noqa: N818 - an answer of the library
@@ -101,8 +104,9 @@ class _Library:
         """Returns a plain function: pynvml sets attributes on some of them."""
         if name == "nvmlErrorString":
             return lambda code: f"fake error {code}".encode()
-        if name in _NUMBERS:
-            return _returning_codes(functools.partial(self._answer_number, _NUMBERS[name]))
+        if name in _ANSWERS:
+            kind, key = _ANSWERS[name]
+            return _returning_codes(functools.partial(getattr(self, f"_answer_{kind}"), key))
         if not name.startswith("nvml"):
             raise AttributeError(name)
         return _returning_codes(getattr(self, f"_{name}"))
@@ -134,8 +138,17 @@ class _Library:
             raise _Refused(_INVALID)
         return self._find(f"{device}.{what}")
 
-    def _answer_number(self, key: str, device: Any, value: Any) -> None:
-        _set(value, self._ask(device, key))
+    def _answer_number(self, key: str, device: Any, *values: Any) -> None:
+        for value in values:
+            if hasattr(value, "_obj"):  # a reference, and no choice of what is asked for
+                value._obj.value = int(self._ask(device, key))
+
+    def _answer_text(self, key: str, device: Any, text: Any, size: Any) -> None:
+        text.value = self._ask(device, key).encode()
+
+    def _answer_figures(self, key: str, device: Any, figures: Any) -> None:
+        for name in _FIGURES[key]:
+            setattr(figures._obj, name, int(self._ask(device, f"{key}.{name}")))
 
     def _nvmlInitWithFlags(self, flags: Any) -> None:
         self._find("init", "")
@@ -171,35 +184,15 @@ class _Library:
                     continue
         raise _Refused(_NOT_FOUND)
 
-    def _nvmlDeviceGetUUID(self, device: Any, uuid: Any, size: Any) -> None:
-        uuid.value = self._ask(device, "uuid").encode()
-
-    def _nvmlDeviceGetName(self, device: Any, name: Any, size: Any) -> None:
-        name.value = self._ask(device, "name").encode()
-
     def _nvmlDeviceGetPciInfo_v3(self, device: Any, pci: Any) -> None:
         pci._obj.busId = self._ask(device, "pci").encode()
-
-    def _nvmlDeviceGetMigMode(self, device: Any, current: Any, pending: Any) -> None:
-        _set(current, self._ask(device, "mig"))
 
     def _nvmlDeviceGetMaxMigDeviceCount(self, device: Any, count: Any) -> None:
         count._obj.value = _MOST_INSTANCES
 
-    def _nvmlDeviceGetUtilizationRates(self, device: Any, rates: Any) -> None:
-        rates._obj.gpu = int(self._ask(device, "utilization.gpu"))
-        rates._obj.memory = int(self._ask(device, "utilization.memory"))
-
-    def _nvmlDeviceGetMemoryInfo(self, device: Any, memory: Any) -> None:
-        memory._obj.total = int(self._ask(device, "memory.total"))
-        memory._obj.used = int(self._ask(device, "memory.used"))
-
     def _nvmlDeviceGetMemoryInfo_v2(self, device: Any, memory: Any) -> None:
         self._find("memory_v2", "")
-        self._nvmlDeviceGetMemoryInfo(device, memory)
-
-    def _nvmlDeviceGetTemperature(self, device: Any, sensor: Any, celsius: Any) -> None:
-        _set(celsius, self._ask(device, "temperature"))
+        self._answer_figures("memory", device, memory)
 
     def _nvmlDeviceGetClockInfo(self, device: Any, clock: Any, megahertz: Any) -> None:
         _set(megahertz, self._ask(device, {1: "clock.sm", 2: "clock.memory"}[clock.value]))

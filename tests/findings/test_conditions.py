@@ -316,6 +316,24 @@ def test_a_large_part_of_the_time_is_a_finding(category: str, kind: str, severit
     )
 
 
+@pytest.mark.parametrize(("saves", "severity"), [(5, "warning"), (4, "info")])
+def test_checkpoints_that_hold_a_loop_up(saves: int, severity: str) -> None:
+    """With the line that waits; a program that saves once at its end may take its time."""
+    spent = dataclasses.replace(
+        wall(init=20.0, step=30.0, checkpoint=70.0),
+        checkpoint_line="a.py:7",
+        checkpoints={"save": histogram(saves, 70.0)},
+    )
+    (finding,) = found(loops=(LOOP,), wall=spent)
+    assert (finding.finding, finding.severity, finding.where, finding.seconds) == (
+        "host_bound",
+        severity,
+        "a.py:7",
+        70.0,
+    )
+    assert found(loops=(LOOP,), wall=dataclasses.replace(spent, checkpoint_line=None)) == [], "no line"
+
+
 def test_single_operations_are_a_finding_by_what_dispatching_them_takes() -> None:
     took = HostLine(line="a.py:9", category="step", seconds=8.0, share=0.2)
     eager = dataclasses.replace(LOOP, name="<eager>", dispatching=took)

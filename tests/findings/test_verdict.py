@@ -116,6 +116,10 @@ def test_a_finding_that_follows_from_another_comes_behind_it() -> None:
     assert found == {asks.id: None, fits.id: asks.id, other.id: None}, "one array grows"
     made = [finding("recreated_functions", function=f"k.{each}", seconds=9.0) for each in ("T.fit", "T.test", "a", "b")]
     assert sum(each.caused_by is not None for each in judged(*made).findings) == 1, "the methods of one class"
+    waits = [finding("input_bound", function=name, seconds=9.0, where="a.py:4", data={"loop": name}) for name in "fg"]
+    assert sum(each.caused_by is not None for each in judged(*waits).findings) == 1, "a line that two loops wait at"
+    waits[1] = replace(waits[1], where="a.py:5")
+    assert sum(each.caused_by is not None for each in judged(*waits).findings) == 0
     died = finding("memory_ran_out", severity="critical")
     ended = finding("uncaught_error", function="<unknown>", severity="critical")
     leak = finding("array_leak", bytes=2**31)

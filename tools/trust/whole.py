@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.fuzzing import attacked, originals, worst
+from tools.fuzzing import attacked, guided, originals, worst
 from tools.trust import page
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -74,6 +74,16 @@ def readers_before() -> Part:
     return Part("readers, all shapes", hard, held == len(rows), f"{held} of {len(rows)} hold", "`fuzz_readers --worst`")
 
 
+def readers_guided() -> Part:
+    """Returns the row of the readers that Atheris fuzzed, as the page has it."""
+    rows = [line.split(" | ") for line in page.get(TRUST, guided.PART).splitlines() if line.endswith("held |")]
+    inputs = sum(int(each[1].replace(",", "")) for each in rows)
+    held = sum(each[-1] == "held |" for each in rows)
+    hard = f"{inputs:,} inputs that Atheris chose by the code that they reach"
+    figure = f"{held} of {len(rows)} hold"
+    return Part("readers, guided", hard, held == len(rows) > 0, figure, "`fuzz_readers --guided`")
+
+
 def network() -> Part:
     """Runs the attacks on servers, and returns the row."""
     command = [sys.executable, "-m", "pytest", "-q", "-n2", *(f"tests/{each}" for each in ATTACKS)]
@@ -109,6 +119,7 @@ def parts(table: str) -> Iterator[Part]:
     """Yields all rows, what takes minutes last."""
     yield programs(table)
     yield readers_before()
+    yield readers_guided()
     yield memory()
     yield versions()
     yield network()

@@ -17,6 +17,8 @@ LEAST_SHARE = 0.05
 """Share of a step that copying takes at least, ..."""
 BYTES_PER_SECOND = 10e9
 """... if it is as fast as memory and interconnects allow."""
+FEW_CHECKPOINTS = 4
+"""Checkpoint operations that a program may make at its start and its end alone."""
 LETS_GO = 12
 """A minute of looks: a share near the bound comes and goes."""
 
@@ -32,6 +34,11 @@ _WHAT = {
         "What the step calls back (`jax.pure_callback`, `jax.debug.print`) holds the devices up: write it in JAX, or "
         "call it less often. Call a library's prediction once for many rows. If it is a checkpoint, save less often, "
         "uncompressed, or in another thread; mark it, or an evaluation, with `jaxobs.phase`.",
+    ),
+    "checkpoint": (
+        "Saving and restoring checkpoints",
+        "Save every so many minutes. Do not wait for each save: an asynchronous one goes on while the devices compute, "
+        "so call `wait_until_finished` only at the end.",
     ),
 }
 """The parts of the time, how bad they are, and what to do; Python may be all that a program is about."""
@@ -51,11 +58,13 @@ def find(scene: Scene) -> Iterator[Case]:
             )  # fmt: skip
     for category, (what, advice) in _WHAT.items():
         part = parts.large(scene.snapshot, category)
+        operations = scene.snapshot.wall.checkpoints.values() if scene.snapshot.wall is not None else ()
+        is_often = category != "checkpoint" or sum(sum(each.counts) for each in operations) > FEW_CHECKPOINTS
         if part is not None and (category != "idle" or _goes_on(part.loop, scene.time)):
             yield Case(
                 function=part.loop.name,
                 subject=category,
-                severity="warning" if category == "transfer" or part.is_half else "info",
+                severity="warning" if category == "transfer" or (part.is_half and is_often) else "info",
                 summary=f"{what} takes {part.share}, above all at {part.where}. The loop computes nothing meanwhile.",
                 advice=advice,
                 where=part.where,

@@ -11,6 +11,6 @@ ENTRY = Entry(
     causes={"act": {"first_call": 1}, "learn": {"first_call": 1}},
     findings=(Finding("input_bound", "learn"),),
     loop=Loop("learn", 320, within=2),
-    verdict="watch",
+    verdict="fix",
     first_try=FirstTry("right"),
 )

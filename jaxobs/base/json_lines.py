@@ -6,9 +6,10 @@ arithmetic can take, so that what uses it need not ask again.
 
 from __future__ import annotations
 
+import codecs
 import json
 import math
-import re
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, NoReturn
@@ -19,14 +20,19 @@ MOST_DEPTH = 64
 MOST_VALUES = 2_000_000
 """Commas and brackets of a text: two bytes of it can become a hundred in memory."""
 MOST_NUMBER = 2**64
-MOST_DAMAGED = 500_000
-"""Lines that are skipped; what follows is not read."""
+MOST_LINES = 100_000
+"""Lines of a file that are read, half of them from its end."""
+MOST_READ = 6_000_000
+"""Values of a file that are read, half of them from its end: what is kept of one may take 60 bytes."""
+_BLOCK = 2**20
+_MOST_BLOCKS = 48
 _MOST_NAMED = 5
 _EVERY = 256
 _SHOWN = 60
 
-_SUSPECT = re.compile(rb"\d{19}|[eE]\+?\d\d\d")
-"""Without it, and with few brackets, no number is out of range and nothing is nested deeply."""
+_ALIKE = bytes.maketrans(b"E123456789 ,[]}-\t\r\n", b"e000000000:::::::::")
+_SUSPECT = (b":" + b"0" * 19, b"0e000:", b"0e+000:", b"0e0000", b"0e+0000")
+"""Without these, where digits and what is around a number are alike, no number is out of range."""
 
 
 def loads(text: bytes | str) -> Any:
@@ -36,10 +42,11 @@ def loads(text: bytes | str) -> Any:
         raise ValueError(f"it has more than {MOST_VALUES:,} values")
     try:
         # By ourselves: `json` takes bytes with NULs for UTF-16.
-        value = json.loads(data.decode("utf-8-sig"), parse_constant=_refuse)
+        value = _DECODER.decode(data.removeprefix(codecs.BOM_UTF8).decode())
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
-    if data.count(b"[") + data.count(b"{") > MOST_DEPTH or _SUSPECT.search(data):
+    alike = b":%b:" % data.translate(_ALIKE)
+    if data.count(b"[") + data.count(b"{") > MOST_DEPTH or any(each in alike for each in _SUSPECT):
         _check(value)
     return value
 
@@ -48,19 +55,20 @@ def _refuse(name: str) -> NoReturn:
     raise ValueError(f"{name} is not valid JSON")
 
 
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
+
+
 def _check(value: Any) -> None:
-    level = [value]
+    level: list[Any] = [[value]]
     for _ in range(MOST_DEPTH + 1):
         inner: list[Any] = []
-        for item in level:
-            if isinstance(item, dict):
-                inner += item.values()
-            elif isinstance(item, list):
-                inner += item
-            elif (isinstance(item, int) and abs(item) >= MOST_NUMBER) or (
-                isinstance(item, float) and not math.isfinite(item)
-            ):
-                raise ValueError("a number is out of range")
+        for each in level:
+            for item in each.values() if type(each) is dict else each:
+                kind = type(item)
+                if kind is dict or kind is list:
+                    inner.append(item)
+                elif (kind is int and abs(item) >= MOST_NUMBER) or (kind is float and not math.isfinite(item)):
+                    raise ValueError("a number is out of range")
         level = inner
         if not level:
             return
@@ -78,8 +86,8 @@ class Damage:
     """Fault of the first skipped line."""
     shown: str = ""
     """First characters of the first skipped line."""
-    end: int = 0
-    """Number of the line at which reading stopped, if too many were skipped."""
+    left_out: Counter[str] = field(default_factory=Counter)
+    """Number of what was not read for a bound, by name."""
 
     def add(self, number: int, what: str, line: bytes = b"") -> None:
         """Counts a line."""
@@ -90,25 +98,22 @@ class Damage:
             self.lines.append(number)
 
     def sentence(self) -> str:
-        """Returns a sentence for a person; empty if every line was read."""
-        if not self.count:
-            return ""
+        """Returns what was skipped and left out for a person; empty if every line was read."""
         numbers = ", ".join(map(str, self.lines)) + (", ..." if self.count > len(self.lines) else "")
+        told = [f"Left out {what}: {count:,}." for what, count in self.left_out.items()]
         if self.count == 1:
-            return f"Skipped 1 damaged line (line {numbers}): it {self.what}."
-        rest = f" Nothing from line {self.end:,} on was read." if self.end else ""
-        return f"Skipped {self.count:,} damaged lines (lines {numbers}): the first {self.what}.{rest}"
+            told.insert(0, f"Skipped 1 damaged line (line {numbers}): it {self.what}.")
+        elif self.count:
+            told.insert(0, f"Skipped {self.count:,} damaged lines (lines {numbers}): the first {self.what}.")
+        return " ".join(told)
 
 
 def objects(
     file: BinaryIO, damage: Damage, progress: Callable[[int], None] | None = None
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yields a file's objects with line numbers, one at a time; `damage` counts other lines."""
-    done = blank = 0
-    for number, line in _lines(file):
-        if damage.count >= MOST_DAMAGED:
-            damage.end = number
-            return
+    done = 0
+    for number, line in _lines(file, damage):
         done += len(line)
         if progress is not None and number % _EVERY == 0:
             progress(done)
@@ -116,9 +121,6 @@ def objects(
             damage.add(number, f"has {MOST_LINE:,} bytes or more", line)
             continue
         if not line.strip():
-            blank += 1
-            if blank > MOST_DAMAGED:
-                damage.add(number, "is one of too many blank lines")
             continue
         try:
             body = loads(line)
@@ -132,11 +134,44 @@ def objects(
             damage.add(number, "is JSON, but not an object", line)
 
 
-def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Lines and their numbers; of one that is too long the beginning."""
-    number = 0
-    while line := file.readline(MOST_LINE):
+def _lines(file: BinaryIO, damage: Damage) -> Iterator[tuple[int, bytes]]:
+    """Yields lines and their numbers, at both ends of a file of too many; of one that is too long the beginning."""
+    number, room = 0, MOST_READ // 2
+    while number < MOST_LINES // 2 and room > 0 and (line := file.readline(MOST_LINE)):
         number += 1
+        room -= _values(line, 0, len(line))
         yield number, line
         while len(line) == MOST_LINE and not line.endswith(b"\n"):  # the rest of a line that is too long
             line = file.readline(MOST_LINE)
+    end, place, left = _end(file)
+    if left:
+        damage.left_out[f"lines in the middle, from line {number + 1:,} on"] = left
+    number += left
+    while place < len(end):
+        number, start, place = number + 1, place, end.find(b"\n", place) + 1 or len(end)
+        yield number, end[start:place]
+
+
+def _end(file: BinaryIO) -> tuple[bytes, int, int]:
+    """Returns the end of what is left of a file, where its last lines begin, and how many come before these."""
+    blocks: deque[bytes] = deque()
+    left, first = 0, 0
+    while block := file.read(_BLOCK):
+        blocks.append(block)
+        if len(blocks) > _MOST_BLOCKS:
+            left, first = left + blocks.popleft().count(b"\n"), 1
+    end = b"".join(blocks)
+    first = end.find(b"\n") + 1 if first else 0
+    place, room = len(end), MOST_READ // 2
+    for _ in range(MOST_LINES // 2):
+        start = max(first, end.rfind(b"\n", 0, max(0, place - 1)) + 1)
+        room -= _values(end, start, place)
+        if room < 0 or place <= first:
+            break
+        place = start
+    return end, place, left + end.count(b"\n", 0, place)
+
+
+def _values(data: bytes, start: int, end: int) -> int:
+    """Returns about how many values a part of a text has; an object takes twice as much as others."""
+    return sum(data.count(each, start, end) for each in (b",", b"[", b"{", b"{"))

@@ -17,7 +17,7 @@ from jaxobs.base.json_lines import Damage
     [
         b"\0" * 512, b"hello", b'{"a": 1', b'{"a": "\xff"}', b"[1]", b"3", b"null", b'"text"', b'{"a": NaN}',
         b'{"a": Infinity}', b'{"a": 1e999}', b'{"a": -1e999}', b'{"a": 1' + b"0" * 400 + b"}",
-        b'{"a": 18446744073709551616}',
+        b'{"a": 18446744073709551616}', b'{"a":\t-18446744073709551616}', b'{"a": 1E+0999}',
         b'{"a": ' + b"[" * 70 + b"]" * 70 + b"}", b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
         b'{"a": "' + b"x" * json_lines.MOST_LINE + b'"}', b'{"a": "' + b"x" * 2 * json_lines.MOST_LINE + b'"}',
     ],
@@ -60,13 +60,20 @@ def test_many_damaged_lines_are_counted() -> None:
     assert damage.sentence() == "Skipped 1,234 damaged lines (lines 1, 2, 3, 4, 5, ...): the first is not valid JSON."
 
 
-def test_what_is_behind_too_many_damaged_lines_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fifty million lines of another program would take minutes."""
-    monkeypatch.setattr(json_lines, "MOST_DAMAGED", 3)
-    damage, file = Damage(), io.BytesIO(b'{"n": 1}\n' + b"\n" * 6 + b'{"n": 2}\n' * 1000)
-    assert len(list(json_lines.objects(file, damage))) == 1
-    assert damage.sentence().endswith("the first is one of too many blank lines. Nothing from line 8 on was read.")
-    damage, file = Damage(), io.BytesIO(b'{"n": 1}\n' + b"x\n" * 3 + b'{"n": 2}\n' * 1000)
-    assert [body for _, body in json_lines.objects(file, damage)] == [{"n": 1}]
-    assert damage.sentence().endswith("the first is not valid JSON. Nothing from line 5 on was read.")
-    assert file.tell() < 100
+@pytest.mark.parametrize(
+    ("bounds", "last"),
+    [({"MOST_LINES": 8}, 4), ({"MOST_READ": 16}, 4), ({"MOST_LINES": 8, "_BLOCK": 12, "_MOST_BLOCKS": 3}, 2)],
+    ids=lambda value: str(value),
+)
+def test_of_a_file_that_is_too_long_both_ends_are_read(
+    bounds: dict[str, int], last: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its lines, by their values, and by the bytes behind the first half; fifty million lines took minutes."""
+    for name, most in bounds.items():
+        monkeypatch.setattr(json_lines, name, most)
+    file = io.BytesIO(b"".join(b'{"n": %4d}\n' % number for number in range(1, 1001)))
+    damage = Damage()
+    found = list(json_lines.objects(file, damage))
+    assert [number for number, _ in found] == [1, 2, 3, 4, *range(1001 - last, 1001)]
+    assert all(body == {"n": number} for number, body in found)
+    assert damage.sentence() == f"Left out lines in the middle, from line 5 on: {996 - last}."

@@ -13,6 +13,7 @@ from jaxobs.base.suggestions import did_you_mean
 from jaxobs.facts.events import plain
 from jaxobs.views import comparing, terminal
 from jaxobs.views.comparing import Comparison, Loops, Measured, Run, Verdict
+from jaxobs.views.comparing.runs import FunctionFigures
 
 HELP = "compare two runs: what got worse, by how much and why"
 
@@ -117,12 +118,19 @@ def as_json(
         "differences": comparison.differences,
         "unlike": list(unlike),
         "functions": [
-            {"function": each.name, "same_programs": each.same_programs, "a": each.before, "b": each.after}
+            {
+                "function": each.name, "same_programs": each.same_programs,
+                "a": _figures(each.before), "b": _figures(each.after),
+            }
             for each in comparison.functions
         ],
         "passed": not unlike and all(each.passed is not False for each in rows),
     })  # fmt: skip
     return body
+
+
+def _figures(figures: FunctionFigures | None) -> dict[str, Any] | None:
+    return None if figures is None else {**plain(figures), "fingerprints": list(figures.fingerprints)}
 
 
 def _run(run: Run) -> dict[str, Any]:

@@ -69,29 +69,17 @@ def run(args: argparse.Namespace) -> int:
 _Process = tuple[story.ProcessEvents, Snapshot | None]
 
 
-def _read(source: str) -> tuple[Sequence[_Process], list[str]]:
+def _read(source: str) -> tuple[Sequence[_Process], Sequence[str]]:
     """Returns the processes behind an address or in a file, and sentences about what could not be read."""
     if os.path.exists(source) or not _ADDRESS.match(source):
         try:
-            log = story.read_log(source)
+            made = report.read(source, for_story=True)
         except story.EventLogError as error:
             if os.path.exists(source):
                 raise
             raise story.EventLogError(f"{error} Or give the address of a running process, such as 9464.") from None
-        return _with_snapshots(source, log), [note] if (note := log.damage.sentence()) else []
+        return [(each, None if at is None else at.snapshot()) for each, at in made.processes.items()], made.notes
     return [_ask(client.endpoint_url(source))], []
-
-
-def _with_snapshots(source: str, log: story.Log) -> list[_Process]:
-    """Each process with how it was at its end; of very many only the first have that."""
-    known: dict[tuple[int, int], list[report.Recording]] = {}
-    for recording in report.read(source).recordings:
-        known.setdefault((recording.process_index, recording.pid), []).append(recording)
-    found: list[_Process] = []
-    for process in log.processes:
-        recordings = known.get((process.process_index, process.pid))
-        found.append((process, recordings.pop(0).snapshot() if recordings else None))
-    return found
 
 
 def _ask(url: str) -> _Process:
@@ -108,11 +96,8 @@ def _ask(url: str) -> _Process:
     for kind in (Compilation.kind, CacheLookup.kind, OutOfMemory.kind, NonFinite.kind, Error.kind):
         page = client.fetch_events(url, kind=kind)
         process.missing += page.dropped
-        process.compilations += [each for each in page.events if isinstance(each, Compilation)]
-        process.lookups += [each for each in page.events if isinstance(each, CacheLookup)]
-        process.out_of_memory += [each for each in page.events if isinstance(each, OutOfMemory)]
-        process.nonfinite += [each for each in page.events if isinstance(each, NonFinite)]
-        process.errors += [each for each in page.events if isinstance(each, Error)]
+        for event in page.events:
+            process.add(event)
     return process, snapshot
 
 

@@ -59,6 +59,7 @@ def read(folder: Path) -> Observation:
     programs: list[Program] = []
     first_steps: list[float] = []
     times: list[float] = []
+    errors = {_beginning(path) for path in folder.glob("*.error")}
     files = sorted(folder.glob("*.jsonl"))
     for path in files:
         first_step: float | None = None
@@ -79,6 +80,7 @@ def read(folder: Path) -> Observation:
                         moment = _seconds(body)
                         programs.append(_program(body, lookups))
                         times.append(moment)
+        errors |= {f"its notes are too long. {damage.sentence()[:-1]}"} if damage.left_out else set()
         if first_step is not None:
             first_steps.append(first_step)
     return Observation(
@@ -86,7 +88,7 @@ def read(folder: Path) -> Observation:
         processes=len(files),
         first_step=max(first_steps, default=None),
         last_program=max(times, default=None),
-        errors=tuple(sorted({_beginning(path) for path in folder.glob("*.error")})),
+        errors=tuple(sorted(errors)),
     )
 
 

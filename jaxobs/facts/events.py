@@ -33,7 +33,7 @@ def timestamp(seconds: float) -> str:
         moment = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
     except (OverflowError, ValueError, OSError):
         moment = datetime.datetime.max if seconds > 0 else datetime.datetime(1970, 1, 1)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return f"{moment.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
 def as_event(event: Event) -> dict[str, Any]:

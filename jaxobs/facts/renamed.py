@@ -15,8 +15,8 @@ VERDICTS = {"mend": "fix", "fine": "ok"}
 
 def current(body: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the event under the names of this version."""
-    names = FIELDS.get(body["event"], {})
-    found = {names.get(name, name): value for name, value in body.items()}
+    names = FIELDS.get(body["event"])
+    found = {names.get(name, name): value for name, value in body.items()} if names else dict(body)
     if body["event"] == "finding" and found.get("finding") in FINDINGS:
         found["finding"] = FINDINGS[found["finding"]]
     return found

@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import functools
+import itertools
 import re
 import socket
 import time
@@ -141,8 +142,7 @@ def decode_event(body: Mapping[str, Any]) -> Event | None:
     kind: Any = event_types().get(body["event"])
     if kind is None:
         return None
-    told = {**_unknown(kind), **renamed.current(body)}
-    event: Event = decode(kind, {**told, "time": _moment(body["time"])})
+    event: Event = decode(kind, {**_unknown(kind), **renamed.current(body), "time": _moment(body["time"])})
     return event
 
 
@@ -156,8 +156,9 @@ _NOTHING: dict[Any, Any] = {str: "", int: 0, float: None, bool: False, tuple: []
 def _unknown(kind: Any) -> dict[str, Any]:
     """Returns values for fields that an event may lack in a log of others; a compilation may lack none."""
     found: dict[str, Any] = {}
-    for name, hint, needed in _fields(kind) if kind is not Compilation else ():
-        of_what = typing.get_origin(hint) or hint
+    hints = typing.get_type_hints(kind)
+    for name, _, _, needed in _fields(kind) if kind is not Compilation else ():
+        of_what = typing.get_origin(hints[name]) or hints[name]
         if needed and name != "time" and of_what in _NOTHING:
             found[name] = _UNKNOWN.get(name, _NOTHING[of_what])
     return found
@@ -175,57 +176,89 @@ def _moment(text: Any) -> float:
 
 def decode(kind: Any, value: Any, path: str = "") -> Any:
     """Returns what `facts.events.plain` made as an object of type `kind` again; raises `ValueError`."""
-    if kind is int and type(value) is int and not abs(value) < _MOST:
-        raise ValueError(f"`{path}` is out of range")
-    if (type(value) is kind and kind is not float) or kind is Any:
-        return value
-    origin, inner = _made_of(kind)
+    try:
+        return _decoder(kind)(value)
+    except ValueError as error:
+        what, where = error.args
+        raise ValueError(f"`{(path + where).removeprefix('.') or 'the answer'}` {what}") from None
+
+
+@functools.cache
+def _decoder(kind: Any) -> Callable[[Any], Any]:
+    """The function that decodes a type, made once: logs have a million values. It raises what is wrong, and where."""
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if kind is Any:
+        return lambda value: value
     if origin in (types.UnionType, typing.Union):
-        if value is None:
-            return None
-        return decode(next(each for each in inner if each is not type(None)), value, path)
-    if dataclasses.is_dataclass(kind) and isinstance(kind, type):
-        return _decode_dataclass(kind, value, path)
-    if origin is tuple and isinstance(value, list):
-        kinds = [inner[0]] * len(value) if inner[-1] is Ellipsis else inner
-        if len(kinds) != len(value):
-            raise ValueError(f"`{path}` has {len(value)} items instead of {len(kinds)}")
-        return tuple(decode(each, item, f"{path}[]") for each, item in zip(kinds, value, strict=True))
-    if origin is Mapping and isinstance(value, dict):
-        return {str(key): decode(inner[1], item, f"{path}.{key}") for key, item in value.items()}
-    if kind is float and (value is None or (isinstance(value, int | float) and not isinstance(value, bool))):
-        if value is not None and not abs(value) < _MOST_FLOAT:
-            raise ValueError(f"`{path}` is out of range")
-        return float("nan") if value is None else float(value)
-    raise ValueError(f"`{path or 'the answer'}` is {type(value).__name__} instead of {kind}")
+        some = _decoder(next(each for each in inner if each is not type(None)))
+        return lambda value: None if value is None else some(value)
+    if dataclasses.is_dataclass(kind):
+        return functools.partial(_dataclass, kind)
+    if origin in (tuple, Mapping):
+        return functools.partial(_tuple if origin is tuple else _mapping, inner)
+    return functools.partial(_leaf, kind)
 
 
-def _decode_dataclass(kind: type, value: Any, path: str) -> Any:
-    if not isinstance(value, dict):
-        raise ValueError(f"`{path or 'the answer'}` is {type(value).__name__} instead of an object")
-    given: dict[str, Any] = {}
-    for name, hint, needed in _fields(kind):
-        if name in value:
-            given[name] = decode(hint, value[name], f"{path}.{name}" if path else name)
-        elif needed:
-            raise ValueError(f"`{path}.{name}` is missing" if path else f"`{name}` is missing")
+def _leaf(kind: Any, value: Any) -> Any:
+    if kind is float and (value is None or type(value) is int):
+        value = float("nan" if value is None else value)
+    if type(value) is not kind:
+        raise ValueError(f"is {type(value).__name__} instead of {kind}", "")
+    if kind in (int, float) and abs(value) >= (_MOST if kind is int else _MOST_FLOAT):
+        raise ValueError("is out of range", "")
+    return value
+
+
+def _tuple(inner: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
+    alike = inner[-1] is Ellipsis
+    if not isinstance(value, list) or (not alike and len(inner) != len(value)):
+        raise ValueError("is no list" if not isinstance(value, list) else f"has {len(value)} items", "")
+    some = itertools.repeat(_decoder(inner[0])) if alike else map(_decoder, inner)
+    try:
+        return tuple([decoder(item) for decoder, item in zip(some, value, strict=False)])
+    except ValueError as error:
+        raise ValueError(error.args[0], f"[]{error.args[1]}") from None
+
+
+def _mapping(inner: tuple[Any, ...], value: Any) -> dict[str, Any]:
+    some, body, name = _decoder(inner[1]), _object(value), ""
+    try:
+        return {(name := key): some(item) for key, item in body.items()}
+    except ValueError as error:
+        raise ValueError(error.args[0], f".{name}{error.args[1]}") from None
+
+
+def _dataclass(kind: Any, value: Any) -> Any:
+    body, given, name = _object(value), {}, ""
+    try:
+        for name, plain, some, needed in _fields(kind):
+            if name in body:
+                item = body[name]
+                given[name] = item if type(item) in plain else some(item)
+            elif needed:
+                raise ValueError("is missing", "")
+    except ValueError as error:
+        raise ValueError(error.args[0], f".{name}{error.args[1]}") from None
     return kind(**given)
 
 
-@functools.cache
-def _made_of(kind: Any) -> tuple[Any, tuple[Any, ...]]:
-    """A type's origin and arguments."""
-    return typing.get_origin(kind), typing.get_args(kind)
+def _object(value: Any) -> dict[str, Any]:
+    if isinstance(value, dict):
+        return value
+    raise ValueError(f"is {type(value).__name__} instead of an object", "")
+
+
+_PLAIN = {str: (str,), bool: (bool,), str | None: (str, type(None)), bool | None: (bool, type(None))}
 
 
 @functools.cache
-def _fields(kind: type) -> tuple[tuple[str, Any, bool], ...]:
-    """Returns name, type and whether there is no default, of each field of a dataclass."""
+def _fields(kind: Any) -> tuple[tuple[str, tuple[Any, ...], Callable[[Any], Any], bool], ...]:
+    """Returns name, types that stay as they are, decoder and whether there is no default, of a dataclass' fields."""
     hints = typing.get_type_hints(kind)
-    return tuple(
-        (each.name, hints[each.name], each.default is each.default_factory is dataclasses.MISSING)
-        for each in dataclasses.fields(kind)
-    )
+    needed = {
+        each.name: each.default is each.default_factory is dataclasses.MISSING for each in dataclasses.fields(kind)
+    }
+    return tuple((name, _PLAIN.get(hints[name], ()), _decoder(hints[name]), needed[name]) for name in needed)
 
 
 def _read(address: str, timeout: float, build: Callable[[Any], T], ask: Get | None) -> T:

@@ -162,8 +162,8 @@ def _outcome(folder: Path, index: int) -> Outcome:
 
 def _verdict(log: Path) -> str:
     """Returns the verdict on the process of a log, as `jaxobs explain` gives it."""
-    process, recording = story.read_log(str(log)).processes[0], report.read(str(log)).recordings[0]
-    return story.tell(process, None, recording.snapshot()).verdict.verdict
+    made = report.read(str(log), for_story=True)
+    return story.tell(next(iter(made.processes)), None, made.recordings[0].snapshot()).verdict.verdict
 
 
 def _events(log: Path) -> Iterator[dict[str, Any]]:

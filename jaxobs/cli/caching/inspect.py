@@ -52,8 +52,8 @@ def run(args: argparse.Namespace) -> int:
     path = directory.local(args.directory)
     damage = Damage()
     known = directory.writers(args.event_log, damage) if args.event_log else {}
-    if damage.count:
-        print(f"jaxobs: {args.event_log}: {damage.sentence()}", file=sys.stderr)
+    if note := damage.sentence():
+        print(f"jaxobs: {args.event_log}: {note}", file=sys.stderr)
     fault = checkup.unusable(path)
     if fault is not None:
         contents, complaints = Contents(path=path), [fault]

@@ -78,8 +78,8 @@ def run(args: argparse.Namespace) -> int:
                 progress.done(item)
     else:
         work, directory = _warm(args, makers)
-    if work.damage.count and args.json:
-        print(f"jaxobs: {work.log}: {work.damage.sentence()}", file=sys.stderr)
+    if args.json and (note := work.damage.sentence()):
+        print(f"jaxobs: {work.log}: {note}", file=sys.stderr)
     print(_as_json(work, directory) if args.json else _summary(work, directory))
     return 0 if not _undone(work) and not work.without else 1
 
@@ -173,8 +173,8 @@ def _summary(work: Plan, directory: str | None) -> str:
     for function, times in work.without.items():
         lines += ["", safe(f"{function}: compiled {times} times, and its signature was not recorded.")]
         lines += ["  Record it with this version of jaxobs, from a call with fewer than 20,000 arrays."]
-    if work.damage.count:
-        lines += ["", work.damage.sentence()]
+    if note := work.damage.sentence():
+        lines += ["", note]
     if directory is None:
         total = f"{count} of {len(work.items)} signatures can be compiled, judging by the log alone."
     else:

@@ -44,6 +44,7 @@ def read_captures(path: str) -> Reading:
     there = [place for place in places if os.path.exists(_beside(path, place))]
     if not places:
         why = f" The last attempt was {refused.result}: {refused.detail}" if refused is not None else ""
+        why += f" {damage.sentence()}".rstrip()
         raise TraceError(
             f"`{path}` names no trace: no capture `profile` was made.{why} Capture one with "
             f'`jaxobs.capture("profile")`, or give the address of the running process.'
@@ -54,7 +55,7 @@ def read_captures(path: str) -> Reading:
             f"last one was `{places[-1]}`. Give the directory that it was moved to."
         )
     found = reading.read(_beside(path, there[-1]), kinds)
-    notes = [*found.notes]
+    notes = [*found.notes, *filter(None, [damage.sentence()])]
     if len(places) > 1:
         notes.append(f"`{path}` names {len(places)} traces. This is `{there[-1]}`: name another to read that.")
     return Reading(found.profile, found.hosts, found.files, tuple(notes))

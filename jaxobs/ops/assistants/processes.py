@@ -12,7 +12,7 @@ from jaxobs.facts.compilations import Compilation
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.ops.assistants.answers import NotGivenError, RefusedError
 from jaxobs.ops.assistants.sources import RUNNING, Sources
-from jaxobs.views import client, report, story
+from jaxobs.views import client, report
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +89,5 @@ def _logged(name: str, kind: str, path: str) -> list[Process]:
 @functools.lru_cache(maxsize=4)
 def _read_log(name: str, kind: str, path: str, changed: int, size: int) -> tuple[Process, ...]:
     """Read once for as long as the file does not change."""
-    compiled: dict[tuple[int, int], list[Compilation]] = {}
-    for each in story.read_log(path).processes:
-        compiled.setdefault((each.process_index, each.pid), []).extend(each.compilations)
-    return tuple(
-        Process(name, kind, each.snapshot(), tuple(compiled.get((each.process_index, each.pid), ())))
-        for each in report.read(path).recordings
-    )
+    made = report.read(path, for_story=True).processes.items()
+    return tuple(Process(name, kind, at.snapshot(), tuple(each.compilations)) for each, at in made if at is not None)

@@ -50,7 +50,7 @@ class FunctionFigures:
     """Seconds of the phase `compile` alone, which the persistent cache spares."""
     causes: Counter[str] = field(default_factory=Counter)
     cache: Counter[str] = field(default_factory=Counter)
-    fingerprints: list[str] = field(default_factory=list)
+    fingerprints: dict[str, None] = field(default_factory=dict)
     memory: dict[str, int] = field(default_factory=dict)
     """Bytes by section of its largest program, by what it takes next to its arguments."""
     flops: float | None = None
@@ -67,8 +67,8 @@ class FunctionFigures:
         self.compile_seconds += event.phases.get("compile", 0.0)
         self.causes[event.cause] += 1
         self.cache[event.cache] += 1
-        if event.fingerprint is not None and event.fingerprint not in self.fingerprints:
-            self.fingerprints.append(event.fingerprint)
+        if event.fingerprint is not None:
+            self.fingerprints[event.fingerprint] = None
         if sum(event.memory.values()) >= sum(self.memory.values()):
             self.memory = dict(event.memory) or self.memory
         if event.flops is not None:
@@ -256,6 +256,4 @@ def _notes(path: str, runs: Iterable[Run], found: Sequence[Run], chosen: Run, da
     if others:
         left = "1 other process" if len(others) == 1 else f"{len(others)} other processes"
         notes.append(f"{path}: left out {left}; --process N compares one of them.")
-    if damage.count:
-        notes.append(f"{path}: {damage.sentence()}")
-    return notes
+    return [*notes, f"{path}: {note}"] if (note := damage.sentence()) else notes

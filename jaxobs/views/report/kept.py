@@ -16,12 +16,11 @@ encode = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", 
 
 
 class Newest:
-    """The newest objects, as JSON texts: so many at most, and so many bytes together."""
+    """The newest objects, so many at most, as JSON texts, which are made when they are asked for."""
 
-    def __init__(self, most: int, most_bytes: int) -> None:
-        self._most, self._most_bytes = most, most_bytes
-        self._texts: deque[str] = deque()
-        self.bytes = 0
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._texts: deque[str | Callable[[], Any]] = deque()
         self.left_out = 0
 
     def __len__(self) -> int:
@@ -30,19 +29,23 @@ class Newest:
     @property
     def texts(self) -> Sequence[str]:
         """The oldest first."""
-        return self._texts
+        self._texts = deque(each if isinstance(each, str) else encode(each()) for each in self._texts)
+        return self._texts  # type: ignore[return-value]
 
-    def add(self, body: Any) -> None:
-        """Takes one in, and releases the oldest beyond the bounds."""
-        text = encode(body)
-        self._texts.append(text)
-        self.bytes += len(text)
-        while len(self._texts) > self._most or (self.bytes > self._most_bytes and len(self._texts) > 1):
+    @property
+    def bytes(self) -> int:
+        """Bytes of the texts."""
+        return sum(map(len, self.texts))
+
+    def add(self, make: Callable[[], Any]) -> None:
+        """Takes one in, and releases the oldest beyond the bound."""
+        self._texts.append(make)
+        if len(self._texts) > self._most:
             self.drop()
 
     def drop(self) -> None:
         """Releases the oldest."""
-        self.bytes -= len(self._texts.popleft())
+        self._texts.popleft()
         self.left_out += 1
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from jaxobs.base.errors import JaxobsError
@@ -14,7 +14,6 @@ from jaxobs.views.report.recording import MOST_BYTES, MOST_COMPILATIONS, MOST_EA
 
 MOST_PROCESSES = 256
 _MOST_NAMED = 12
-_EVERY = 256
 
 
 class UnknownProcessError(JaxobsError, ValueError):
@@ -31,23 +30,29 @@ class Report:
     """The processes, in the order of their first lines."""
     notes: Sequence[str]
     """Sentences on what was passed over or left out."""
+    processes: Mapping[story.ProcessEvents, Recording | None]
+    """All processes; of very many only the first have a recording."""
 
 
-def read(path: str, process: int | None = None, progress: Callable[[int], None] | None = None) -> Report:
-    """Reads a log, of one process by its index or pid; raises `EventLogError` or `UnknownProcessError`."""
+def read(
+    path: str, process: int | None = None, progress: Callable[[int], None] | None = None, *, for_story: bool = False
+) -> Report:
+    """Reads a log, of one process by its index or pid; raises `EventLogError` or `UnknownProcessError`.
+
+    For a story, processes keep their events, and the lists of recordings do not count.
+    """
     recordings: dict[story.ProcessEvents, Recording | None] = {}
     damage = Damage()
     taken = 0
-    for number, (owner, event) in enumerate(story.events(path, damage, progress=progress)):
+    for owner, event in story.events(path, damage, progress=progress):
         if owner not in recordings:
             recordings[owner] = _recording(owner, process, taken)
             taken += recordings[owner] is not None
+        if for_story:
+            owner.add(event)
         recording = recordings[owner]
-        if recording is None:
-            continue
-        recording.take(event)
-        if number % _EVERY == 0:
-            _keep_bounds([each for each in recordings.values() if each is not None])
+        if recording is not None:
+            recording.take(event)
     found = [each for each in recordings.values() if each is not None and each.first is not None]
     if process is not None:
         # Indices are small, and numbers of processes large: a number that is an index means the index.
@@ -55,9 +60,11 @@ def read(path: str, process: int | None = None, progress: Callable[[int], None] 
         found = by_index or [each for each in found if each.pid == process]
     if not found:
         raise _unknown(path, process, recordings)
-    _keep_bounds(found)
-    refused = 0 if process is not None else sum(each is None for each in recordings.values())
-    return Report(os.path.basename(path) or path, found, _notes(found, damage, refused))
+    notes = _notes(found, damage)
+    if not for_story:
+        _keep_bounds(found)
+        notes += _left_out(found, 0 if process is not None else list(recordings.values()).count(None))
+    return Report(os.path.basename(path) or path, found, notes, recordings)
 
 
 def _recording(owner: story.ProcessEvents, process: int | None, taken: int) -> Recording | None:
@@ -67,11 +74,9 @@ def _recording(owner: story.ProcessEvents, process: int | None, taken: int) -> R
 
 
 def _keep_bounds(recordings: Sequence[Recording]) -> None:
-    """Each has its own bounds; all together have the same, at the cost of those that hold most."""
+    """All together have the bounds of one, and twice its bytes, at the cost of those that hold most."""
     kept = [each.compilations for each in recordings] + [each.eager for each in recordings]
-    while len(kept) > 2 and (
-        sum(map(len, kept)) > MOST_COMPILATIONS + MOST_EAGER or sum(each.bytes for each in kept) > 2 * MOST_BYTES
-    ):
+    while sum(map(len, kept)) > MOST_COMPILATIONS + MOST_EAGER or sum(each.bytes for each in kept) > 2 * MOST_BYTES:
         largest = max(kept, key=lambda each: each.bytes)
         for _ in range(max(1, len(largest) // 8)):
             largest.drop()
@@ -95,21 +100,21 @@ def _unknown(
     )
 
 
-def _notes(recordings: Sequence[Recording], damage: Damage, refused: int) -> list[str]:
-    notes = [damage.sentence()] if damage.count else []
+def _notes(recordings: Sequence[Recording], damage: Damage) -> list[str]:
+    notes = [damage.sentence()]
     unknown = sum(each.unknown for each in recordings)
     if unknown:
         what = "1 event of a kind" if unknown == 1 else f"{unknown:,} events of kinds"
         notes.append(f"Skipped {what} that this version of jaxobs does not know.")
+    return [*filter(None, notes)]
+
+
+def _left_out(recordings: Sequence[Recording], refused: int) -> Iterator[str]:
     if refused:
-        notes.append(
+        yield (
             f"The log has {refused:,} more processes than the {MOST_PROCESSES} in this report; "
             f"`--process N` shows one of them."
         )
     left = sum(each.compilations.left_out + each.eager.left_out for each in recordings)
     if left:
-        notes.append(
-            f"The lists leave out the earliest {left:,} compilations; the figures count them. "
-            f"`jaxobs explain` reads the whole log."
-        )
-    return notes
+        yield f"The lists leave out the earliest {left:,} compilations; the figures count them."

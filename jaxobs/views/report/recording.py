@@ -75,9 +75,9 @@ class Recording:
         self.last = 0.0
         self.compiled = 0
         self.seconds = 0.0
-        self.compilations = Newest(MOST_COMPILATIONS, MOST_BYTES)
-        self.eager = Newest(MOST_EAGER, MOST_BYTES // 4)
-        self.marks = Newest(MOST_MARKS, MOST_BYTES // 8)
+        self.compilations = Newest(MOST_COMPILATIONS)
+        self.eager = Newest(MOST_EAGER)
+        self.marks = Newest(MOST_MARKS)
         self.unknown = 0
         """Events of kinds that this version does not know."""
         self._store = Store(Settings(max_functions=MOST_FUNCTIONS, max_events=1))
@@ -126,12 +126,8 @@ class Recording:
         self.compiled += 1
         self.seconds += sum(filter(math.isfinite, event.phases.values()))
         self._cache_used |= event.cache != "disabled"
-        body = brief(event)
-        body["phases"] = plain({phase: round(seconds, 6) for phase, seconds in event.phases.items()})
         lookup = self._lookups.pop((event.function, event.time), None)
-        if lookup is not None:
-            body["lookup"] = brief(lookup)
-        (self.eager if event.eager else self.compilations).add(body)
+        (self.eager if event.eager else self.compilations).add(functools.partial(_compiled, event, lookup))
 
     def _take_memory(self, event: DeviceMemory) -> None:
         self._memory[event.device] = event
@@ -150,9 +146,7 @@ class Recording:
                 return
         elif isinstance(event, Exit):
             self.exit = event = dataclasses.replace(event, standing=None)
-        whole = brief(event)
-        told = {name: whole[name] for name in ("time", "event", "sequence", *MARKS[type(event)]) if name in whole}
-        self.marks.add({name: value[:_MOST_TEXT] if isinstance(value, str) else value for name, value in told.items()})
+        self.marks.add(functools.partial(_marked, event))
 
     # --------------------------------------------------------------------------------------------- going out
 
@@ -259,6 +253,18 @@ class Recording:
                     group = dataclasses.replace(group, bytes_per_device=size, count=max(group.count, known.count))
                 found[group.key] = group
         return tuple(sorted(found.values(), key=lambda group: -group.bytes)[:MOST_GROUPS])
+
+
+def _compiled(event: Compilation, lookup: CacheLookup | None) -> dict[str, Any]:
+    body = brief(event)
+    body["phases"] = plain({phase: round(seconds, 6) for phase, seconds in event.phases.items()})
+    return body if lookup is None else body | {"lookup": brief(lookup)}
+
+
+def _marked(event: Event) -> dict[str, Any]:
+    whole = brief(event)
+    told = {name: whole[name] for name in ("time", "event", "sequence", *MARKS[type(event)]) if name in whole}
+    return {name: value[:_MOST_TEXT] if isinstance(value, str) else value for name, value in told.items()}
 
 
 def brief(event: Event) -> dict[str, Any]:

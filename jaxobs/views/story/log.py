@@ -34,7 +34,8 @@ _LISTS: dict[type[Event], str] = {
     Error: "errors",
 }
 """Field of `ProcessEvents` by the kind of event that it lists."""
-_READ = (*_LISTS, Manifest, Exit)
+MOST_PROCESSES = 10_000
+"""Processes whose events are read: the first ones."""
 
 
 class EventLogError(JaxobsError, ValueError):
@@ -63,24 +64,14 @@ class ProcessEvents:
     manifest_sequence: int = 0
     """Sequence number of the latest manifest."""
 
-
-@dataclass(frozen=True, slots=True)
-class Log:
-    """All processes of a file, in the order of their first lines."""
-
-    processes: tuple[ProcessEvents, ...]
-    damage: Damage
-    """The lines that were skipped."""
-
-
-def read_log(path: str) -> Log:
-    """Reads what compiled and why; raises `EventLogError` if the file cannot be read, or holds no event."""
-    processes: dict[ProcessEvents, None] = {}
-    damage = Damage()
-    for process, event in events(path, damage, _READ):
-        processes[process] = None
-        _add(process, event)
-    return Log(tuple(processes), damage)
+    def add(self, event: Event | None) -> None:
+        """Keeps an event, if its kind is told."""
+        if isinstance(event, Manifest):
+            self.manifest = event
+        elif isinstance(event, Exit):
+            self.exit = event
+        elif event is not None and type(event) in _LISTS:
+            getattr(self, _LISTS[type(event)]).append(event)
 
 
 def events(
@@ -90,6 +81,7 @@ def events(
     progress: Callable[[int], None] | None = None,
     *,
     signatures: bool = False,
+    most: int | None = None,
 ) -> Iterator[tuple[ProcessEvents, Event | None]]:
     """Each line that is an event: whose it is, and the event. One line is in memory at a time.
 
@@ -98,12 +90,13 @@ def events(
       kinds: those wanted; of others, and of kinds that this version does not know, the event is `None`.
       progress: called with the bytes read so far, now and then.
       signatures: whether compilations have their recorded signature.
+      most: processes whose events are read; `MOST_PROCESSES` if None.
 
     Raises:
-      EventLogError: as `read_log`.
+      EventLogError: the file cannot be read, or holds no event.
     """
     wanted = None if kinds is None else {each.kind for each in kinds}
-    latest: dict[tuple[int, int], ProcessEvents] = {}
+    processes = _Processes(most or MOST_PROCESSES)
     try:
         with rotated.opened(path) as file:
             for number, body in json_lines.objects(file, damage, progress):
@@ -111,77 +104,72 @@ def events(
                 if not isinstance(name, str):
                     damage.add(number, "is JSON, but not an event")
                     continue
+                if not signatures:  # what compiles it elsewhere is long, and of little use elsewhere
+                    body.pop("signature", None)
                 try:
-                    event = _event_of(body, signatures) if wanted is None or name in wanted else None
+                    event = client.decode_event(body) if wanted is None or name in wanted else None
                 except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
                     what = f"`{error.args[0]}` is missing" if isinstance(error, KeyError) else str(error)
                     damage.add(number, f"is a `{name:.40}` that this version of jaxobs does not understand: {what}")
                     continue
-                process = _process(body, latest)
-                process.newest = max(process.newest, _whole(body.get("sequence")))
+                process = processes.of(body)
+                if process is None:
+                    damage.left_out[f"events of processes after the first {processes.most:,}"] += 1
+                    continue
                 yield process, event
     except OSError as error:
         what = "is a directory" if os.path.isdir(path) else f"cannot be read: {error.strerror or error}"
         raise EventLogError(f"`{path}` {what}. Give the file that `jaxobs run --event-log FILE` wrote.") from None
-    if not latest and damage.count:
+    if not processes.count and damage.count:
         raise EventLogError(
             f"`{path}` contains no events: none of its {damage.count:,} lines is an event. {path}:{damage.lines[0]}: "
             f"the line {damage.what}{f': {damage.shown!r}' if damage.shown else ''}. An event log has one JSON object "
             "per line, as `jaxobs run --event-log FILE` writes it; check whether this is the right file."
         )
-    if not latest:
+    if not processes.count:
         raise EventLogError(
             f"`{path}` contains no events. Write one with `jaxobs run --event-log {path} SCRIPT`, or with "
             f"jaxobs.install(event_log={path!r}) before the program compiles anything."
         )
 
 
-def _event_of(body: dict[str, Any], signatures: bool) -> Event | None:
-    """The event; None where this version does not know its kind."""
-    # What one needs to compile it elsewhere is long, and of little use elsewhere.
-    left_out = () if signatures else ("signature",)
-    return client.decode_event({name: value for name, value in body.items() if name not in left_out})
+class _Processes:
+    """The processes of a log by their numbers, the latest of those that have the same."""
 
+    def __init__(self, most: int) -> None:
+        self.most, self.count = most, 0
+        self._latest: dict[tuple[int, int], ProcessEvents] = {}
 
-def _process(body: dict[str, Any], latest: dict[tuple[int, int], ProcessEvents]) -> ProcessEvents:
-    """Returns the process of an event. Process ids come back, most often in containers: a manifest begins a new one.
+    def of(self, body: dict[str, Any]) -> ProcessEvents | None:
+        """Returns the process of an event, or None if it is one too many.
 
-    A process may write further manifests, each with a larger sequence number. Threads write events that happen at the
-    same time in any order, so that other events may precede a manifest with a smaller number.
-    """
-    key = _whole(body.get("process_index")), _whole(body.get("pid"))
-    known = latest.get(key)
-    if known is None and key[0]:
-        known = _joined(key, _whole(body.get("sequence")), latest)
-    if body["event"] == Manifest.kind:
-        sequence = _whole(body.get("sequence"))
-        if known is None or sequence <= known.manifest_sequence:
-            known = ProcessEvents(*key)
-        known.manifest_sequence = sequence
-    elif known is None:
-        known = ProcessEvents(*key)
-    latest[key] = known
-    return known
+        Process ids come back, most often in containers: a manifest begins a new one. A process may write further
+        manifests, each with a larger sequence number. Threads write events that happen at the same time in any order,
+        so that other events may precede a manifest with a smaller number.
+        """
+        key, sequence = (_whole(body.get("process_index")), _whole(body.get("pid"))), _whole(body.get("sequence"))
+        known = self._latest.get(key) or self._joined(key, sequence)
+        begins = body["event"] == Manifest.kind
+        if known is None or (begins and sequence <= known.manifest_sequence):
+            self._latest.pop(key, None)
+            if self.count >= self.most:
+                return None
+            self.count += 1
+            known = self._latest[key] = ProcessEvents(*key)
+        if begins:
+            known.manifest_sequence = sequence
+        known.newest = max(known.newest, sequence)
+        return known
 
-
-def _joined(key: tuple[int, int], sequence: int, latest: dict[tuple[int, int], ProcessEvents]) -> ProcessEvents | None:
-    """The process that was reported as number 0 until it joined its job, if this event is its next."""
-    before = latest.get((0, key[1]))
-    if before is None or before.newest != sequence - 1:
-        return None
-    del latest[0, key[1]]
-    before.process_index = key[0]
-    latest[key] = before
-    return before
-
-
-def _add(process: ProcessEvents, event: Event | None) -> None:
-    if isinstance(event, Manifest):
-        process.manifest = event
-    elif isinstance(event, Exit):
-        process.exit = event
-    elif event is not None:
-        getattr(process, _LISTS[type(event)]).append(event)
+    def _joined(self, key: tuple[int, int], sequence: int) -> ProcessEvents | None:
+        """The process that was reported as number 0 until it joined its job, if this event is its next."""
+        before = self._latest.get((0, key[1])) if key[0] else None
+        if before is None or before.newest != sequence - 1:
+            return None
+        del self._latest[0, key[1]]
+        before.process_index = key[0]
+        self._latest[key] = before
+        return before
 
 
 def _whole(value: Any) -> int:

@@ -40,7 +40,6 @@ from jaxobs.views.story.log import events
 KINDS: tuple[type[Event], ...] = (Manifest, Finding, OutOfMemory, NonFinite, Error, Exit, Step, Compilation)
 _MOST_FIRST = 2**16
 _MOST_STEPS = 500
-_MOST_EVENTS = 200_000
 _MOST_PROCESSES = 1000
 _KEPT = 200
 """Findings, errors and values of one process: the first ones."""
@@ -70,16 +69,10 @@ def read(path: str, name: str) -> tuple[list[Observation], Source]:
     notes, count = [], -1
     try:
         regular_size(path)
-        for count, (process, event) in enumerate(events(path, damage, KINDS)):
-            if len(whose) >= _MOST_PROCESSES and id(process) not in whose:
-                notes.append(f"only its first {_MOST_PROCESSES:,} processes were read")
-                break
+        for count, (process, event) in enumerate(events(path, damage, KINDS, most=_MOST_PROCESSES)):
             whose[id(process)] = process
             if event is not None:
                 found.setdefault(id(process), []).append((count, event))
-            if count >= _MOST_EVENTS:
-                notes.append(f"only its first {_MOST_EVENTS:,} events were read")
-                break
     except UnreadableError as error:
         return [], Source(kind="event-log", name=name, problem=str(error))
     except story.EventLogError as error:
@@ -90,6 +83,7 @@ def read(path: str, name: str) -> tuple[list[Observation], Source]:
     problem = too_damaged(damage.count, count + 1 + damage.count)
     if damage.count and problem is None:
         notes.append(f"{damage.count:,} damaged lines were skipped")
+    notes += [f"left out {what}: {number:,}" for what, number in damage.left_out.items()]
     return observations, Source(kind="event-log", name=name, problem=problem, notes=tuple(notes))
 
 

@@ -298,7 +298,7 @@ def test_the_text_is_bounded_and_lists_the_largest_first(tmp_path: Path, capsys:
     assert "f00" in capsys.readouterr().out
 
 
-def test_a_large_entry_takes_little_memory(tmp_path: Path) -> None:
+def test_a_large_entry_takes_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "entry"
     path.write_bytes(zlib.compress((9).to_bytes(4, "big") + bytes(100_000_000)))
     tracemalloc.start()
@@ -309,6 +309,9 @@ def test_a_large_entry_takes_little_memory(tmp_path: Path) -> None:
         tracemalloc.stop()
     assert (reading.state, reading.executable_bytes, reading.compile_seconds) == ("sound", 100_000_000, 9)
     assert peak < 30_000_000
+    monkeypatch.setattr(entries, "MOST_EXECUTABLE", 10_000_000)
+    reading = entries.read(path)
+    assert (reading.state, reading.problem) == ("broken", "It decompresses to more than 10,000,000 bytes.")
 
 
 def test_names_of_functions() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from helpers.counting import calls
 
+from jaxobs.reasons import cache_records
 from jaxobs.reasons.cache_records import FILE, KeyRecord, Sidecar, read
 
 MOST_CALLS_A_LINE = 10
@@ -101,6 +102,19 @@ def test_the_file_stays_within_its_bound_and_keeps_the_latest(tmp_path: Path) ->
     for number in range(300):
         sidecar.add(record(1000, time=300.0 + number))
     assert "jit_f-99" in {each.key for each in read(tmp_path)}, "one that comes again and again pushes none out"
+
+
+def test_of_a_file_beyond_any_bound_the_end_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file by another hand, by whoever reads it: all its records at once, or as a process looks for a key."""
+    sidecar = Sidecar(str(tmp_path), most_bytes=10**6)
+    for number in range(100):
+        sidecar.add(record(number))
+    monkeypatch.setattr(cache_records, "MOST_BYTES", 2000)
+    kept = [each.key for each in read(tmp_path)]
+    assert 0 < len(kept) < 20 and kept[-1] == "jit_f-99"
+    fresh = Sidecar(str(tmp_path))
+    fresh.refresh()
+    assert [len(list(fresh.of_key(f"jit_f-{number}"))) for number in (0, 99)] == [0, 1]
 
 
 def test_many_append_at_once(tmp_path: Path) -> None:

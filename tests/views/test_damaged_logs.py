@@ -10,10 +10,13 @@ import pytest
 from helpers.made_by_hand import compilation
 
 from jaxobs import cli
+from jaxobs.base import json_lines
 from jaxobs.facts.events import as_event
 from jaxobs.facts.memory import DeviceMemory
 from jaxobs.facts.process import Exit, Manifest
 from jaxobs.facts.steps import Step
+from jaxobs.ops.diagnosis.gathering import event_logs
+from jaxobs.views.story import log as story_log
 
 START = 1_770_000_000.0
 
@@ -125,6 +128,30 @@ def test_the_cache_is_inspected_all_the_same(tmp_path: pathlib.Path, capsys: pyt
     code, _, err = told(capsys, "cache", "inspect", tmp_path / "cache", "--event-log", told_of)
     assert code in (0, 1)
     assert "Skipped 1 damaged line (line 4): it is not valid JSON." in err
+
+
+OF_PROCESSES = (("explain", "LOG"), ("report", "LOG"), ("compare", "LOG", "LOG"), ("diagnose", "--event-log", "LOG"))
+OF_LINES = (
+    ("cache", "warm", "--dry-run", "LOG"), ("cache", "inspect", "CACHE", "--event-log", "LOG"), ("profile", "LOG"),
+    ("bundle", "--event-log", "LOG", "-o", "LOG.tar.gz"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("words", [*OF_PROCESSES, *OF_LINES], ids=lambda words: " ".join(words[:2]))
+def test_what_is_left_out_of_a_log_is_said(
+    words: tuple[str, ...], tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines in the middle of too many, and processes after the first ones, whose own later events are read."""
+    (tmp_path / "CACHE").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(json_lines, "MOST_LINES", 8)
+    log(tmp_path / "LOG", *[changed(2)] * 50)
+    assert "eft out lines in the middle, from line 5 on: 48" in "".join(told(capsys, *words)[1:])
+    if words in OF_PROCESSES:
+        for module, name in ((story_log, "MOST_PROCESSES"), (event_logs, "_MOST_PROCESSES")):
+            monkeypatch.setattr(module, name, 2)
+        log(tmp_path / "LOG", *(changed(0, pid=7, process_index=index) for index in (1, 2)))
+        assert "eft out events of processes after the first 2: 1" in "".join(told(capsys, *words)[1:])
 
 
 def test_what_windows_does_to_a_log_is_no_damage(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:

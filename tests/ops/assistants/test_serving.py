@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -22,6 +24,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from jaxobs import cli
 from jaxobs.facts.events import as_event
+from jaxobs.ops.assistants import serving
 from tools.ports import free_port
 
 COMMAND = [sys.executable, "-m", "jaxobs", "mcp"]
@@ -47,6 +50,23 @@ def test_stdio(log: str) -> None:
     count, answer = anyio.run(walk, Client(stdio_client(server)))
     assert count == 13
     assert answer["data"][0]["name"] == "events.jsonl"
+
+
+@pytest.mark.parametrize(("line", "goes_on"), [(10, True), (100_000, True), (200_000, False), (10_000_000, False)])
+def test_a_message_that_is_too_long_ends_the_input(
+    line: int, goes_on: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever it is, the server gets not much more of it."""
+    monkeypatch.setattr(serving, "MOST_LINE", 2**17)
+    (tmp_path / "sent").write_bytes(b"first\n" * 50_000 + b"x" * line + b"\nlast\n")
+    read_end, write_end = os.pipe()
+    copying = threading.Thread(target=serving._bounded, args=(os.open(tmp_path / "sent", os.O_RDONLY), write_end))
+    copying.start()
+    with open(read_end, "rb") as file:
+        found = file.read()
+    copying.join()
+    assert found.startswith(b"first\n" * 50_000) and found.endswith(b"last\n") == goes_on
+    assert len(found) < 300_000 + 2**17 + 2**17
 
 
 @pytest.mark.slow

@@ -16,19 +16,15 @@ from typing import Any, BinaryIO, NoReturn
 
 MOST_LINE = 16 * 2**20
 """Bytes of a line; a longer one is damaged."""
-MOST_DEPTH = 64
+MOST_DEPTH, MOST_NUMBER = 64, 2**64
 MOST_VALUES = 2_000_000
 """Commas and brackets of a text: two bytes of it can become a hundred in memory."""
-MOST_NUMBER = 2**64
 MOST_LINES = 100_000
 """Lines of a file that are read, half of them from its end."""
 MOST_READ = 6_000_000
-"""Values of a file that are read, half of them from its end: what is kept of one may take 60 bytes."""
-_BLOCK = 2**20
-_MOST_BLOCKS = 48
-_MOST_NAMED = 5
-_EVERY = 256
-_SHOWN = 60
+"""Values of a file that are read, half of them from its end: each may take 60 bytes of memory."""
+_BLOCK, _MOST_BLOCKS = 2**20, 48
+_MOST_NAMED, _SHOWN = 5, 60
 
 _ALIKE = bytes.maketrans(b"E123456789 ,[]}-\t\r\n", b"e000000000:::::::::")
 _SUSPECT = (b":" + b"0" * 19, b"0e000:", b"0e+000:", b"0e0000", b"0e+0000")
@@ -62,8 +58,8 @@ def _check(value: Any) -> None:
     level: list[Any] = [[value]]
     for _ in range(MOST_DEPTH + 1):
         inner: list[Any] = []
-        for each in level:
-            for item in each.values() if type(each) is dict else each:
+        for outer in level:
+            for item in outer.values() if type(outer) is dict else outer:
                 kind = type(item)
                 if kind is dict or kind is list:
                     inner.append(item)
@@ -100,12 +96,13 @@ class Damage:
     def sentence(self) -> str:
         """Returns what was skipped and left out for a person; empty if every line was read."""
         numbers = ", ".join(map(str, self.lines)) + (", ..." if self.count > len(self.lines) else "")
-        told = [f"Left out {what}: {count:,}." for what, count in self.left_out.items()]
+        left = "".join(f" Left out {what}: {count:,}." for what, count in self.left_out.items())
         if self.count == 1:
-            told.insert(0, f"Skipped 1 damaged line (line {numbers}): it {self.what}.")
-        elif self.count:
-            told.insert(0, f"Skipped {self.count:,} damaged lines (lines {numbers}): the first {self.what}.")
-        return " ".join(told)
+            return f"Skipped 1 damaged line (line {numbers}): it {self.what}.{left}"
+        skipped = (
+            f"Skipped {self.count:,} damaged lines (lines {numbers}): the first {self.what}." if self.count else ""
+        )
+        return f"{skipped}{left}".strip()
 
 
 def objects(
@@ -115,7 +112,7 @@ def objects(
     done = 0
     for number, line in _lines(file, damage):
         done += len(line)
-        if progress is not None and number % _EVERY == 0:
+        if progress is not None and number % 256 == 0:
             progress(done)
         if len(line) >= MOST_LINE:
             damage.add(number, f"has {MOST_LINE:,} bytes or more", line)
@@ -154,8 +151,7 @@ def _lines(file: BinaryIO, damage: Damage) -> Iterator[tuple[int, bytes]]:
 
 def _end(file: BinaryIO) -> tuple[bytes, int, int]:
     """Returns the end of what is left of a file, where its last lines begin, and how many come before these."""
-    blocks: deque[bytes] = deque()
-    left, first = 0, 0
+    blocks, left, first = deque[bytes](), 0, 0
     while block := file.read(_BLOCK):
         blocks.append(block)
         if len(blocks) > _MOST_BLOCKS:

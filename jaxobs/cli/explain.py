@@ -73,12 +73,13 @@ def _read(source: str) -> tuple[Sequence[_Process], Sequence[str]]:
     """Returns the processes behind an address or in a file, and sentences about what could not be read."""
     if os.path.exists(source) or not _ADDRESS.match(source):
         try:
-            made = report.read(source, for_story=True)
+            made = report.read(source)
         except story.EventLogError as error:
             if os.path.exists(source):
                 raise
             raise story.EventLogError(f"{error} Or give the address of a running process, such as 9464.") from None
-        return [(each, None if at is None else at.snapshot()) for each, at in made.processes.items()], made.notes
+        notes = [note] if (note := made.damage.sentence()) else []
+        return [(each, None if at is None else at.snapshot()) for each, at in made.processes.items()], notes
     return [_ask(client.endpoint_url(source))], []
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import functools
-import itertools
 import re
 import socket
 import time
@@ -142,8 +141,8 @@ def decode_event(body: Mapping[str, Any]) -> Event | None:
     kind: Any = event_types().get(body["event"])
     if kind is None:
         return None
-    event: Event = decode(kind, {**_unknown(kind), **renamed.current(body), "time": _moment(body["time"])})
-    return event
+    told = {**_unknown(kind), **renamed.current(body), "time": _moment(body["time"])}
+    return typing.cast(Event, decode(kind, told))
 
 
 _UNKNOWN = {"function": "<unknown>", "stage": "unknown", "count": 1}
@@ -179,8 +178,8 @@ def decode(kind: Any, value: Any, path: str = "") -> Any:
     try:
         return _decoder(kind)(value)
     except ValueError as error:
-        what, where = error.args
-        raise ValueError(f"`{(path + where).removeprefix('.') or 'the answer'}` {what}") from None
+        what, *where = error.args
+        raise ValueError(f"`{'.'.join(filter(None, [path, *where])) or 'the answer'}` {what}") from None
 
 
 @functools.cache
@@ -194,8 +193,15 @@ def _decoder(kind: Any) -> Callable[[Any], Any]:
         return lambda value: None if value is None else some(value)
     if dataclasses.is_dataclass(kind):
         return functools.partial(_dataclass, kind)
-    if origin in (tuple, Mapping):
-        return functools.partial(_tuple if origin is tuple else _mapping, inner)
+    if origin is Mapping:
+        some = _decoder(inner[1])
+        return lambda value: {key: some(item) for key, item in _leaf(dict, value).items()}
+    if origin is tuple and inner[-1] is Ellipsis:
+        some = _decoder(inner[0])
+        return lambda value: tuple([some(item) for item in _leaf(list, value)])
+    if origin is tuple:
+        all_of = [_decoder(each) for each in inner]
+        return lambda value: tuple([one(item) for one, item in zip(all_of, _leaf(list, value), strict=True)])
     return functools.partial(_leaf, kind)
 
 
@@ -203,49 +209,23 @@ def _leaf(kind: Any, value: Any) -> Any:
     if kind is float and (value is None or type(value) is int):
         value = float("nan" if value is None else value)
     if type(value) is not kind:
-        raise ValueError(f"is {type(value).__name__} instead of {kind}", "")
+        raise ValueError(f"is {type(value).__name__} instead of {kind}")
     if kind in (int, float) and abs(value) >= (_MOST if kind is int else _MOST_FLOAT):
-        raise ValueError("is out of range", "")
+        raise ValueError("is out of range")
     return value
 
 
-def _tuple(inner: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
-    alike = inner[-1] is Ellipsis
-    if not isinstance(value, list) or (not alike and len(inner) != len(value)):
-        raise ValueError("is no list" if not isinstance(value, list) else f"has {len(value)} items", "")
-    some = itertools.repeat(_decoder(inner[0])) if alike else map(_decoder, inner)
-    try:
-        return tuple([decoder(item) for decoder, item in zip(some, value, strict=False)])
-    except ValueError as error:
-        raise ValueError(error.args[0], f"[]{error.args[1]}") from None
-
-
-def _mapping(inner: tuple[Any, ...], value: Any) -> dict[str, Any]:
-    some, body, name = _decoder(inner[1]), _object(value), ""
-    try:
-        return {(name := key): some(item) for key, item in body.items()}
-    except ValueError as error:
-        raise ValueError(error.args[0], f".{name}{error.args[1]}") from None
-
-
 def _dataclass(kind: Any, value: Any) -> Any:
-    body, given, name = _object(value), {}, ""
+    body, given, name = _leaf(dict, value), {}, ""
     try:
         for name, plain, some, needed in _fields(kind):
             if name in body:
-                item = body[name]
-                given[name] = item if type(item) in plain else some(item)
+                given[name] = item if type(item := body[name]) in plain else some(item)
             elif needed:
-                raise ValueError("is missing", "")
+                raise ValueError("is missing")
     except ValueError as error:
-        raise ValueError(error.args[0], f".{name}{error.args[1]}") from None
+        raise ValueError(error.args[0], name, *error.args[1:]) from None
     return kind(**given)
-
-
-def _object(value: Any) -> dict[str, Any]:
-    if isinstance(value, dict):
-        return value
-    raise ValueError(f"is {type(value).__name__} instead of an object", "")
 
 
 _PLAIN = {str: (str,), bool: (bool,), str | None: (str, type(None)), bool | None: (bool, type(None))}
@@ -254,10 +234,8 @@ _PLAIN = {str: (str,), bool: (bool,), str | None: (str, type(None)), bool | None
 @functools.cache
 def _fields(kind: Any) -> tuple[tuple[str, tuple[Any, ...], Callable[[Any], Any], bool], ...]:
     """Returns name, types that stay as they are, decoder and whether there is no default, of a dataclass' fields."""
-    hints = typing.get_type_hints(kind)
-    needed = {
-        each.name: each.default is each.default_factory is dataclasses.MISSING for each in dataclasses.fields(kind)
-    }
+    hints, none = typing.get_type_hints(kind), dataclasses.MISSING
+    needed = {each.name: each.default is each.default_factory is none for each in dataclasses.fields(kind)}
     return tuple((name, _PLAIN.get(hints[name], ()), _decoder(hints[name]), needed[name]) for name in needed)
 
 

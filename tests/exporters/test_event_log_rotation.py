@@ -89,7 +89,7 @@ def test_the_manifest_outlives_the_file_that_began_with_it(tmp_path: Path, monke
         store.record(compilation(f"train.f{number}"))
         log.flush()
     log.close()
-    [process] = report.read(str(path), for_story=True).processes
+    [process] = report.read(str(path)).processes
     assert process.manifest is not None and process.manifest.program == "train.py"
     assert len(process.compilations) < 100
 
@@ -250,8 +250,8 @@ def test_readers_see_a_set_as_one_log(logs: tuple[Path, Path], capsys: pytest.Ca
         told.append(capsys.readouterr().out.replace(str(out), "").replace(str(path), ""))
     assert told[0] == told[1]
     assert '"compilations": ' in told[0]
-    assert [len(each.compilations) for each in report.read(str(whole), for_story=True).processes] == [
-        len(each.compilations) for each in report.read(str(parts), for_story=True).processes
+    assert [len(each.compilations) for each in report.read(str(whole)).processes] == [
+        len(each.compilations) for each in report.read(str(parts)).processes
     ]
     assert main(["compare", str(whole), str(parts)]) == 0
     assert [each.function for each in records.read(whole).recorded] == [
@@ -279,5 +279,5 @@ def test_a_running_program_rotates(tmp_path: Path) -> None:
     assert len(rotated.paths(path)) > 2
     found = sequences(path)
     assert found == list(range(1, len(found) + 1))
-    [process] = report.read(str(path), for_story=True).processes
+    [process] = report.read(str(path)).processes
     assert process.exit is not None and process.manifest is not None

@@ -422,7 +422,7 @@ def test_a_healthy_job_has_no_findings_and_everything_has_its_index(job: Callabl
     running.kill()
     for index, path in enumerate(said):
         assert f"INDEXES [{index}]" in path.read_text()
-        [process] = report.read(str(running.folder / f"{index}.jsonl"), for_story=True).processes
+        [process] = report.read(str(running.folder / f"{index}.jsonl")).processes
         assert process.process_index == index
         assert process.manifest is not None
         assert process.manifest.process_count == 4
@@ -433,7 +433,7 @@ def test_a_healthy_job_has_no_findings_and_everything_has_its_index(job: Callabl
 
 
 def _fingerprint(path: pathlib.Path) -> str | None:
-    [process] = report.read(str(path), for_story=True).processes
+    [process] = report.read(str(path)).processes
     [step] = [each for each in process.compilations if each.function == "__main__.step"]
     assert isinstance(step, Compilation)
     return step.fingerprint

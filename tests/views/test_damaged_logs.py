@@ -15,7 +15,6 @@ from jaxobs.facts.events import as_event
 from jaxobs.facts.memory import DeviceMemory
 from jaxobs.facts.process import Exit, Manifest
 from jaxobs.facts.steps import Step
-from jaxobs.ops.diagnosis.gathering import event_logs
 from jaxobs.views.story import log as story_log
 
 START = 1_770_000_000.0
@@ -148,8 +147,7 @@ def test_what_is_left_out_of_a_log_is_said(
     log(tmp_path / "LOG", *[changed(2)] * 50)
     assert "eft out lines in the middle, from line 5 on: 48" in "".join(told(capsys, *words)[1:])
     if words in OF_PROCESSES:
-        for module, name in ((story_log, "MOST_PROCESSES"), (event_logs, "_MOST_PROCESSES")):
-            monkeypatch.setattr(module, name, 2)
+        monkeypatch.setattr(story_log, "MOST_PROCESSES", 2)
         log(tmp_path / "LOG", *(changed(0, pid=7, process_index=index) for index in (1, 2)))
         assert "eft out events of processes after the first 2: 1" in "".join(told(capsys, *words)[1:])
 

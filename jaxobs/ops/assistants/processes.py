@@ -89,5 +89,5 @@ def _logged(name: str, kind: str, path: str) -> list[Process]:
 @functools.lru_cache(maxsize=4)
 def _read_log(name: str, kind: str, path: str, changed: int, size: int) -> tuple[Process, ...]:
     """Read once for as long as the file does not change."""
-    made = report.read(path, for_story=True).processes.items()
+    made = report.read(path).processes.items()
     return tuple(Process(name, kind, at.snapshot(), tuple(each.compilations)) for each, at in made if at is not None)

@@ -67,8 +67,7 @@ class FunctionFigures:
         self.compile_seconds += event.phases.get("compile", 0.0)
         self.causes[event.cause] += 1
         self.cache[event.cache] += 1
-        if event.fingerprint is not None:
-            self.fingerprints[event.fingerprint] = None
+        self.fingerprints |= dict.fromkeys(filter(None, [event.fingerprint]))
         if sum(event.memory.values()) >= sum(self.memory.values()):
             self.memory = dict(event.memory) or self.memory
         if event.flops is not None:

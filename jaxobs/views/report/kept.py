@@ -19,8 +19,7 @@ class Newest:
     """The newest objects, so many at most, as JSON texts, which are made when they are asked for."""
 
     def __init__(self, most: int) -> None:
-        self._most = most
-        self._texts: deque[str | Callable[[], Any]] = deque()
+        self._texts: deque[str | Callable[[], Any]] = deque(maxlen=most)
         self.left_out = 0
 
     def __len__(self) -> int:
@@ -29,19 +28,15 @@ class Newest:
     @property
     def texts(self) -> Sequence[str]:
         """The oldest first."""
-        self._texts = deque(each if isinstance(each, str) else encode(each()) for each in self._texts)
+        self._texts = deque(
+            [each if isinstance(each, str) else encode(each()) for each in self._texts], self._texts.maxlen
+        )
         return self._texts  # type: ignore[return-value]
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of the texts."""
-        return sum(map(len, self.texts))
 
     def add(self, make: Callable[[], Any]) -> None:
         """Takes one in, and releases the oldest beyond the bound."""
+        self.left_out += len(self._texts) == self._texts.maxlen
         self._texts.append(make)
-        if len(self._texts) > self._most:
-            self.drop()
 
     def drop(self) -> None:
         """Releases the oldest."""

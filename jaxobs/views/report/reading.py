@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from jaxobs.base.errors import JaxobsError
 from jaxobs.base.json_lines import Damage
 from jaxobs.base.suggestions import did_you_mean
 from jaxobs.views import story
-from jaxobs.views.report.recording import MOST_BYTES, MOST_COMPILATIONS, MOST_EAGER, Recording
+from jaxobs.views.report.recording import MOST_COMPILATIONS, MOST_EAGER, Recording
 
 MOST_PROCESSES = 256
 _MOST_NAMED = 12
@@ -32,24 +32,22 @@ class Report:
     """Sentences on what was passed over or left out."""
     processes: Mapping[story.ProcessEvents, Recording | None]
     """All processes; of very many only the first have a recording."""
+    damage: Damage
+    """Lines that were skipped or left out."""
 
 
-def read(
-    path: str, process: int | None = None, progress: Callable[[int], None] | None = None, *, for_story: bool = False
-) -> Report:
-    """Reads a log, of one process by its index or pid; raises `EventLogError` or `UnknownProcessError`.
-
-    For a story, processes keep their events, and the lists of recordings do not count.
-    """
+def read(path: str, process: int | None = None, progress: Callable[[int], None] | None = None) -> Report:
+    """Reads a log, of one process by its index or pid; raises `EventLogError` or `UnknownProcessError`."""
     recordings: dict[story.ProcessEvents, Recording | None] = {}
     damage = Damage()
     taken = 0
     for owner, event in story.events(path, damage, progress=progress):
         if owner not in recordings:
-            recordings[owner] = _recording(owner, process, taken)
+            # A process is number 0 until it joins its job.
+            wanted = process is None or process in (owner.process_index, owner.pid) or owner.process_index == 0
+            recordings[owner] = Recording(owner) if wanted and taken < MOST_PROCESSES else None
             taken += recordings[owner] is not None
-        if for_story:
-            owner.add(event)
+        owner.add(event)
         recording = recordings[owner]
         if recording is not None:
             recording.take(event)
@@ -60,24 +58,16 @@ def read(
         found = by_index or [each for each in found if each.pid == process]
     if not found:
         raise _unknown(path, process, recordings)
-    notes = _notes(found, damage)
-    if not for_story:
-        _keep_bounds(found)
-        notes += _left_out(found, 0 if process is not None else list(recordings.values()).count(None))
-    return Report(os.path.basename(path) or path, found, notes, recordings)
-
-
-def _recording(owner: story.ProcessEvents, process: int | None, taken: int) -> Recording | None:
-    # A process is number 0 until it joins its job.
-    wanted = process is None or process in (owner.process_index, owner.pid) or owner.process_index == 0
-    return Recording(owner) if wanted and taken < MOST_PROCESSES else None
+    _keep_bounds(found)
+    refused = 0 if process is not None else list(recordings.values()).count(None)
+    return Report(os.path.basename(path) or path, found, _notes(found, damage, refused), recordings, damage)
 
 
 def _keep_bounds(recordings: Sequence[Recording]) -> None:
-    """All together have the bounds of one, and twice its bytes, at the cost of those that hold most."""
+    """All together have the bounds of one, at the cost of those that hold most."""
     kept = [each.compilations for each in recordings] + [each.eager for each in recordings]
-    while sum(map(len, kept)) > MOST_COMPILATIONS + MOST_EAGER or sum(each.bytes for each in kept) > 2 * MOST_BYTES:
-        largest = max(kept, key=lambda each: each.bytes)
+    while sum(map(len, kept)) > MOST_COMPILATIONS + MOST_EAGER:
+        largest = max(kept, key=len)
         for _ in range(max(1, len(largest) // 8)):
             largest.drop()
 
@@ -100,21 +90,18 @@ def _unknown(
     )
 
 
-def _notes(recordings: Sequence[Recording], damage: Damage) -> list[str]:
-    notes = [damage.sentence()]
+def _notes(recordings: Sequence[Recording], damage: Damage, refused: int) -> list[str]:
+    notes = [note] if (note := damage.sentence()) else []
     unknown = sum(each.unknown for each in recordings)
     if unknown:
         what = "1 event of a kind" if unknown == 1 else f"{unknown:,} events of kinds"
         notes.append(f"Skipped {what} that this version of jaxobs does not know.")
-    return [*filter(None, notes)]
-
-
-def _left_out(recordings: Sequence[Recording], refused: int) -> Iterator[str]:
     if refused:
-        yield (
+        notes.append(
             f"The log has {refused:,} more processes than the {MOST_PROCESSES} in this report; "
             f"`--process N` shows one of them."
         )
     left = sum(each.compilations.left_out + each.eager.left_out for each in recordings)
     if left:
-        yield f"The lists leave out the earliest {left:,} compilations; the figures count them."
+        notes.append(f"The lists leave out the earliest {left:,} compilations; the figures count them.")
+    return notes

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -41,7 +41,6 @@ from jaxobs.views.story import ProcessEvents, latest_findings
 MOST_COMPILATIONS = 20_000
 MOST_EAGER = 5_000
 """Operations that JAX compiled by themselves have a bound of their own: they must not push out the program's."""
-MOST_BYTES = 24 * 2**20
 MOST_MARKS = 1_000
 MOST_SAMPLES = 1_500
 MOST_GROUP_SAMPLES = 60
@@ -89,8 +88,8 @@ class Recording:
         self._rarer: dict[type[Event], deque[Any]] = {kind: deque(maxlen=_MOST_RARER) for kind in KINDS}
         self._memory: dict[str, DeviceMemory] = {}
         self._with_groups: dict[str, DeviceMemory] = {}
-        self._samples: dict[str, Thinned[DeviceMemory]] = {}
-        self._group_samples: dict[str, Thinned[DeviceMemory]] = {}
+        self._samples = defaultdict[str, Thinned[DeviceMemory]](lambda: Thinned(MOST_SAMPLES, _height))
+        self._group_samples = defaultdict[str, Thinned[DeviceMemory]](lambda: Thinned(MOST_GROUP_SAMPLES, _height))
 
     @property
     def process_index(self) -> int:
@@ -131,9 +130,6 @@ class Recording:
 
     def _take_memory(self, event: DeviceMemory) -> None:
         self._memory[event.device] = event
-        if event.device not in self._samples:
-            self._samples[event.device] = Thinned(MOST_SAMPLES, _height)
-            self._group_samples[event.device] = Thinned(MOST_GROUP_SAMPLES, _height)
         if event.groups:
             self._with_groups[event.device] = event
             self._group_samples[event.device].add(event)
@@ -256,8 +252,7 @@ class Recording:
 
 
 def _compiled(event: Compilation, lookup: CacheLookup | None) -> dict[str, Any]:
-    body = brief(event)
-    body["phases"] = plain({phase: round(seconds, 6) for phase, seconds in event.phases.items()})
+    body = brief(event) | {"phases": plain({phase: round(seconds, 6) for phase, seconds in event.phases.items()})}
     return body if lookup is None else body | {"lookup": brief(lookup)}
 
 

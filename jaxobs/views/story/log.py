@@ -34,7 +34,7 @@ _LISTS: dict[type[Event], str] = {
     Error: "errors",
 }
 """Field of `ProcessEvents` by the kind of event that it lists."""
-MOST_PROCESSES = 10_000
+MOST_PROCESSES = 1000
 """Processes whose events are read: the first ones."""
 
 
@@ -81,7 +81,6 @@ def events(
     progress: Callable[[int], None] | None = None,
     *,
     signatures: bool = False,
-    most: int | None = None,
 ) -> Iterator[tuple[ProcessEvents, Event | None]]:
     """Each line that is an event: whose it is, and the event. One line is in memory at a time.
 
@@ -90,13 +89,12 @@ def events(
       kinds: those wanted; of others, and of kinds that this version does not know, the event is `None`.
       progress: called with the bytes read so far, now and then.
       signatures: whether compilations have their recorded signature.
-      most: processes whose events are read; `MOST_PROCESSES` if None.
 
     Raises:
       EventLogError: the file cannot be read, or holds no event.
     """
     wanted = None if kinds is None else {each.kind for each in kinds}
-    processes = _Processes(most or MOST_PROCESSES)
+    processes = _Processes()
     try:
         with rotated.opened(path) as file:
             for number, body in json_lines.objects(file, damage, progress):
@@ -114,7 +112,7 @@ def events(
                     continue
                 process = processes.of(body)
                 if process is None:
-                    damage.left_out[f"events of processes after the first {processes.most:,}"] += 1
+                    damage.left_out[f"events of processes after the first {MOST_PROCESSES:,}"] += 1
                     continue
                 yield process, event
     except OSError as error:
@@ -136,9 +134,8 @@ def events(
 class _Processes:
     """The processes of a log by their numbers, the latest of those that have the same."""
 
-    def __init__(self, most: int) -> None:
-        self.most, self.count = most, 0
-        self._latest: dict[tuple[int, int], ProcessEvents] = {}
+    def __init__(self) -> None:
+        self.count, self._latest = 0, dict[tuple[int, int], ProcessEvents]()
 
     def of(self, body: dict[str, Any]) -> ProcessEvents | None:
         """Returns the process of an event, or None if it is one too many.
@@ -148,11 +145,15 @@ class _Processes:
         so that other events may precede a manifest with a smaller number.
         """
         key, sequence = (_whole(body.get("process_index")), _whole(body.get("pid"))), _whole(body.get("sequence"))
-        known = self._latest.get(key) or self._joined(key, sequence)
+        known = self._latest.get(key)
+        before = self._latest.get((0, key[1])) if known is None and key[0] else None
+        if before is not None and before.newest == sequence - 1:  # it was reported as number 0 until it joined its job
+            known = self._latest[key] = self._latest.pop((0, key[1]))
+            known.process_index = key[0]
         begins = body["event"] == Manifest.kind
         if known is None or (begins and sequence <= known.manifest_sequence):
             self._latest.pop(key, None)
-            if self.count >= self.most:
+            if self.count >= MOST_PROCESSES:
                 return None
             self.count += 1
             known = self._latest[key] = ProcessEvents(*key)
@@ -160,16 +161,6 @@ class _Processes:
             known.manifest_sequence = sequence
         known.newest = max(known.newest, sequence)
         return known
-
-    def _joined(self, key: tuple[int, int], sequence: int) -> ProcessEvents | None:
-        """The process that was reported as number 0 until it joined its job, if this event is its next."""
-        before = self._latest.get((0, key[1])) if key[0] else None
-        if before is None or before.newest != sequence - 1:
-            return None
-        del self._latest[0, key[1]]
-        before.process_index = key[0]
-        self._latest[key] = before
-        return before
 
 
 def _whole(value: Any) -> int:

@@ -56,7 +56,7 @@ def test_stdio(log: str) -> None:
 def test_a_message_that_is_too_long_ends_the_input(
     line: int, goes_on: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever it is, the server gets not much more of it."""
+    """The server gets not much more of it than a message may have."""
     monkeypatch.setattr(serving, "MOST_LINE", 2**17)
     (tmp_path / "sent").write_bytes(b"first\n" * 50_000 + b"x" * line + b"\nlast\n")
     read_end, write_end = os.pipe()

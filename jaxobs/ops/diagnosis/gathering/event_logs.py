@@ -40,7 +40,6 @@ from jaxobs.views.story.log import events
 KINDS: tuple[type[Event], ...] = (Manifest, Finding, OutOfMemory, NonFinite, Error, Exit, Step, Compilation)
 _MOST_FIRST = 2**16
 _MOST_STEPS = 500
-_MOST_PROCESSES = 1000
 _KEPT = 200
 """Findings, errors and values of one process: the first ones."""
 _UNSAVED = ("error", "disabled")
@@ -69,7 +68,7 @@ def read(path: str, name: str) -> tuple[list[Observation], Source]:
     notes, count = [], -1
     try:
         regular_size(path)
-        for count, (process, event) in enumerate(events(path, damage, KINDS, most=_MOST_PROCESSES)):
+        for count, (process, event) in enumerate(events(path, damage, KINDS)):
             whose[id(process)] = process
             if event is not None:
                 found.setdefault(id(process), []).append((count, event))

@@ -87,19 +87,18 @@ def _jaxobs(*words: str) -> tuple[str, ...]:
 
 
 def _logs(originals: Originals) -> Iterator[Reader]:
-    few, log = FEW | shapes.EVENTS, originals.files["events.jsonl"]
-    kinds = few | shapes.events_of(originals)
+    kinds, log = FEW | shapes.EVENTS | shapes.events_of(originals), originals.files["events.jsonl"]
     for name, words in {
         "explain": ("explain", FILE), "report": ("report", "--out", f"{FOLDER}/report.html", FILE),
         "compare": ("compare", f"{FOLDER}/plain.jsonl", FILE), "cache warm": ("cache", "warm", "--dry-run", FILE),
         "profile": ("profile", FILE), "diagnose --event-log": ("diagnose", "--event-log", FILE),
         "cache inspect --event-log": ("cache", "inspect", f"{FOLDER}/cache", "--event-log", FILE),
     }.items():  # fmt: skip
-        yield Reader(name, "event log", "events.jsonl", _jaxobs(*words), kinds if name == "explain" else few, log)
-    yield Reader("bundle --event-log", "event log", "events.jsonl", _packing("--event-log", FILE), few, log)
+        yield Reader(name, "event log", "events.jsonl", _jaxobs(*words), kinds, log)
+    yield Reader("bundle --event-log", "event log", "events.jsonl", _packing("--event-log", FILE), kinds, log)
     verify = ("cache", "verify", "--quiet", "--", "sh", "-c")
     copied = _jaxobs(*verify, f'cp {FILE} "$_JAXOBS_VERIFY_FOLDER/1.jsonl"')
-    yield Reader("cache verify", "what the command's processes noted", "events.jsonl", copied, few, log)
+    yield Reader("cache verify", "what the command's processes noted", "events.jsonl", copied, kinds, log)
     said = _jaxobs(*verify, f"cat {FILE}; exit 1")
     yield Reader("cache verify --quiet", "what the command printed", "output.txt", said, FEW, b"hello\n")
 

@@ -162,7 +162,7 @@ def _outcome(folder: Path, index: int) -> Outcome:
 
 def _verdict(log: Path) -> str:
     """Returns the verdict on the process of a log, as `jaxobs explain` gives it."""
-    made = report.read(str(log), for_story=True)
+    made = report.read(str(log))
     return story.tell(next(iter(made.processes)), None, made.recordings[0].snapshot()).verdict.verdict
 
 

@@ -209,7 +209,7 @@ def _leaf(kind: Any, value: Any) -> Any:
     if kind is float and (value is None or type(value) is int):
         value = float("nan" if value is None else value)
     if type(value) is not kind:
-        raise ValueError(f"is {type(value).__name__} instead of {kind}")
+        raise ValueError(f"is {type(value).__name__} instead of {'an object' if kind is dict else kind}")
     if kind in (int, float) and abs(value) >= (_MOST if kind is int else _MOST_FLOAT):
         raise ValueError("is out of range")
     return value

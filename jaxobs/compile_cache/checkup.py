@@ -178,8 +178,7 @@ def _whom(*modes: int) -> str:
 
 
 def _rights(contents: Contents, setting: Setting) -> Iterator[Complaint]:
-    owner = contents.path.stat().st_uid
-    if owner not in (0, user()):
+    if (owner := contents.path.stat().st_uid) not in (0, user()):
         yield Complaint(
             kind="foreign_owner", severity="warning",
             summary=f"The directory belongs to uid {owner}, and you are uid {user()}. JAX executes entries: their "

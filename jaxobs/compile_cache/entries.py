@@ -87,11 +87,9 @@ def _read(path: Path) -> Reading:
         file.seek(0)
         if not first:
             return Reading(state=BROKEN, problem="It is empty: its writer died, or the disk was full.")
-        codec = _codec(first)
-        if codec is None:
+        if (codec := _codec(first)) is None:
             return Reading(state=BROKEN, problem=f"It begins with {first.hex(' ')}, which is neither zlib nor zstd.")
-        pieces = _decompressor(codec)
-        if pieces is None:
+        if (pieces := _decompressor(codec)) is None:
             return Reading(state=UNCHECKED, codec=codec, problem=_NO_ZSTD)
         contents = _Contents()
         try:
@@ -229,8 +227,7 @@ def _layout(executable: bytes) -> str:
 
 def _directory_in(data: bytes) -> str | None:
     """Returns the cache directory among the compile options: behind the field's tag and the path's length."""
-    end = data.find(_AUTOTUNE)
-    if end < 0:
+    if (end := data.find(_AUTOTUNE)) < 0:
         return None
     end += len(_AUTOTUNE)
     for length in range(len(_AUTOTUNE), min(MOST_PATH, end)):

@@ -67,8 +67,7 @@ def read(folder: Path) -> Observation:
         with path.open("rb") as file:
             damage = Damage()
             for number, body in json_lines.objects(file, damage):
-                kind = body.get("event")
-                if kind is None:
+                if (kind := body.get("event")) is None:
                     damage.add(number, "is not an event")
                 # A line that is damaged otherwise costs that line as well.
                 with contextlib.suppress(AttributeError, KeyError, TypeError, ValueError):

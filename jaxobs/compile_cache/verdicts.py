@@ -174,8 +174,7 @@ def _why(program: Program, by_key: Mapping[str, Program], known: set[str]) -> Mi
     """Returns why the warm run compiled a program again."""
     if program.cache == "disabled":
         return Miss(reason="disabled", count=1, detail=program.uncached_detail)
-    before = by_key.get(program.key or "")
-    if before is None:
+    if (before := by_key.get(program.key or "")) is None:
         return _why_not_known(program, known)
     if (because := before.uncached_because) is not None:
         detail = before.uncached_detail or program.uncached_detail

@@ -96,5 +96,7 @@ class LoopState:
     """None where it was not seen to wait, or not looked at often enough."""
     dispatching: HostLine | None = None
     """Seconds in which the thread was in JAX while no device computed, of all lines, with the line that has most."""
+    differences: HostLine | None = None
+    """Seconds in which SciPy estimated derivatives over many parameters, with the line that has it do so most."""
     lines: tuple[HostLine, ...] = ()
     """Lines with the most seconds, the most first; of the loop that was found and does most."""

@@ -11,35 +11,12 @@ DIRECTIONS = ("device_to_host", "host_to_device")
 """Directions of a transfer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Transfer(Event):
-    """Transfers between host and devices by one line so far: recorded for a new line, when it has grown tenfold, and at
-    the end."""
-
-    kind: ClassVar[str] = "transfer"
-
-    site: str
-    """As in `TransferState`, like all that follows."""
-    direction: str
-    count: int
-    bytes: int
-    seconds: float = 0.0
-    waits: int = 0
-    wait_seconds: float = 0.0
-    shape: tuple[int, ...] = ()
-    dtype: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransferState:
-    """A line of the program that moves arrays between host and devices, in one direction."""
-
+@dataclass(frozen=True, kw_only=True)
+class _Figures:
     site: str
     """`file:line` in the user's code; `<unknown>` if a library does it on its own thread."""
     direction: str
     """Direction of the transfers, one of `DIRECTIONS`."""
-    since: float
-    """Time of the first transfer."""
     count: int
     """Arrays that were moved. One whose values an earlier read left on the host is not moved again."""
     bytes: int
@@ -53,3 +30,19 @@ class TransferState:
     shape: tuple[int, ...] = ()
     """Shape of the latest array."""
     dtype: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transfer(_Figures, Event):
+    """Transfers between host and devices by one line so far: recorded for a new line, when it has grown tenfold, and at
+    the end."""
+
+    kind: ClassVar[str] = "transfer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferState(_Figures):
+    """A line of the program that moves arrays between host and devices, in one direction."""
+
+    since: float
+    """Time of the first transfer."""

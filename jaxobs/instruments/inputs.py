@@ -19,7 +19,7 @@ from jaxobs.instruments import special
 from jaxobs.instruments.tracebacks import leave
 from jaxobs.state import store
 from jaxobs.state.call_stats import label
-from jaxobs.state.input_waits import MOST_WAITING, Inputs
+from jaxobs.state.input_waits import MOST_WAITING, InputMeter, Inputs
 from jaxobs.state.wall import Scope, Wall
 
 T = TypeVar("T", bound="Iterable[Any]")
@@ -69,13 +69,16 @@ def _has(kind: type, method: str) -> bool:
 
 
 class _Wrapped:
-    """Result of `data` for something that gives iterators."""
+    """Result of `data` for something that gives iterators, and of `data` and `iter` for an iterator."""
 
     __slots__ = ("__weakref__", "_jaxobs_inner", "_jaxobs_name")
 
     def __init__(self, inner: Any, name: str) -> None:
         object.__setattr__(self, "_jaxobs_inner", inner)
         object.__setattr__(self, "_jaxobs_name", name)
+        for method, waiting in _WAITS.items():
+            if hasattr(type(self), method):
+                object.__setattr__(self, method, waiting(inner, name))
 
     # For `isinstance`; `type` tells the truth.
     __class__ = property(lambda self: type(_inner_of(self)))
@@ -110,44 +113,6 @@ _inner_of: Callable[[Any], Any] = vars(_Wrapped)["_jaxobs_inner"].__get__
 _name_of: Callable[[Any], str] = vars(_Wrapped)["_jaxobs_name"].__get__
 
 
-class _WrappedIterator(_Wrapped):
-    """Result of `data` for an iterator, and of `iter` on a `_Wrapped`."""
-
-    __slots__ = ("__next__",)
-
-    def __init__(self, inner: Any, name: str) -> None:
-        super().__init__(inner, name)
-        object.__setattr__(self, "__next__", _waiting(inner, name))
-
-
-class _WrappedAsyncIterator(_Wrapped):
-    """Result of `data` for an asynchronous iterator."""
-
-    __slots__ = ("__anext__",)
-
-    def __init__(self, inner: Any, name: str) -> None:
-        super().__init__(inner, name)
-        object.__setattr__(self, "__anext__", _awaiting(inner, name))
-
-
-class _WrappedBoth(_WrappedIterator):
-    """Result of `data` for an iterator that is asynchronous as well."""
-
-    __slots__ = ("__anext__",)
-
-    def __init__(self, inner: Any, name: str) -> None:
-        super().__init__(inner, name)
-        object.__setattr__(self, "__anext__", _awaiting(inner, name))
-
-
-_BASES = {
-    (False, False): _Wrapped,
-    (True, False): _WrappedIterator,
-    (False, True): _WrappedAsyncIterator,
-    (True, True): _WrappedBoth,
-}
-
-
 def _iter(self: Any) -> Any:
     inner = _inner_of(self)
     iterator = iter(inner)
@@ -162,10 +127,7 @@ def _aiter(self: Any) -> Any:
 
 def _waiting(iterator: Iterator[Any], name: str) -> Any:
     """Returns the `__next__` of an iterator. A closure: that reads variables faster than a method attributes."""
-    known = store.current()
-    meter, wall = known.part(Inputs).meter(name), known.part(Wall)
-    if meter.name == OTHER and name != OTHER:
-        known.drop("inputs")
+    meter, wall, ended = _account(name)
     ask, enter, left, waits = iterator.__next__, wall.enter, wall.leave, meter.waits
     took, clock = waits.append, perf_counter
     before = due = 0.0
@@ -191,22 +153,13 @@ def _waiting(iterator: Iterator[Any], name: str) -> Any:
         before = now
         return batch
 
-    @guard("data.end")
-    def ended(seconds: float, charged: Scope | None) -> None:
-        if charged is not None:
-            left(charged)
-        meter.waited(seconds, charged is not None)
-
     digest, look = guard("data")(meter.digest), guard("data")(meter.look)
     return __next__
 
 
 def _awaiting(iterator: Any, name: str) -> Any:
     """Returns the `__anext__` of an iterator: other tasks run while it waits, and their scopes are their own."""
-    known = store.current()
-    meter, wall = known.part(Inputs).meter(name), known.part(Wall)
-    if meter.name == OTHER and name != OTHER:
-        known.drop("inputs")
+    meter, wall, ended = _account(name)
     ask, enter = iterator.__anext__, guard("data")(wall.enter)
     before = due = 0.0
 
@@ -236,13 +189,25 @@ def _awaiting(iterator: Any, name: str) -> Any:
             due = now + (meter.look() or 1.0)
         before = now
 
+    return __anext__
+
+
+def _account(name: str) -> tuple[InputMeter, Wall, Callable[[float, Scope | None], None]]:
+    known = store.current()
+    meter, wall = known.part(Inputs).meter(name), known.part(Wall)
+    if meter.name == OTHER and name != OTHER:
+        known.drop("inputs")
+
     @guard("data.end")
     def ended(seconds: float, charged: Scope | None) -> None:
         if charged is not None:
             wall.leave(charged)
         meter.waited(seconds, charged is not None)
 
-    return __anext__
+    return meter, wall, ended
+
+
+_WAITS: dict[str, Callable[[Any, str], Any]] = {"__next__": _waiting, "__anext__": _awaiting}
 
 
 @functools.lru_cache(maxsize=512)
@@ -257,6 +222,6 @@ def _kind(inner: type) -> type[_Wrapped]:
         members["__iter__"] = _iter
     if any(_has(inner, each) for each in ("__aiter__", "__anext__")):
         members["__aiter__"] = _aiter
-    members |= {"__slots__": (), "__module__": __name__}
-    base = _BASES[_has(inner, "__next__"), _has(inner, "__anext__")]
-    return cast("type[_Wrapped]", type("data", (base,), members))
+    iterates = tuple(each for each in _WAITS if _has(inner, each))
+    members |= {"__slots__": iterates, "__module__": __name__}
+    return cast("type[_Wrapped]", type("data", (_Wrapped,), members))

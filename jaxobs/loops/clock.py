@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import random
 import time
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 from time import perf_counter
 from types import FrameType
@@ -29,7 +28,7 @@ from jaxobs.facts.loops import HostLine, HostWait
 from jaxobs.loops.loop_outputs import LoopOutputs
 from jaxobs.loops.positions import IN_CALL, IN_INPUT, IN_LIBRARY, IN_LOOP, shared
 from jaxobs.loops.seen import Seen
-from jaxobs.loops.spots import Spot, Spots, awaited, calls_back, outermost
+from jaxobs.loops.spots import InJax, Look, Spot, Spots, awaited, calls_back, outermost
 from jaxobs.state.wall import Wall
 
 LOOK_SECONDS = 0.1
@@ -57,11 +56,6 @@ COMPUTED_LOOKS, COMPUTED_SECONDS, COMPUTED_PART = 8, 10.0, 0.9
 FEWEST_LOOKS, MOST_LINES, MOST_EVALUATIONS = 20, 512, 8
 MOST_SHOWN, LEAST_SHOWN, LEAST_SECONDS = 12, 0.005, 10.0
 """Lines of a snapshot, the share of the time that each has at least, and the seconds of a category's first line."""
-READS = 0.01
-"""Part of the looks at a line in JAX in which it reads an array, so that what it dispatches is part of the reading."""
-WAITS = 2 / 3
-"""Part of the looks at a line in which it waits for a device, so that it does when the array has just arrived, too: on
-a busy machine both threads go on when the device is done."""
 
 
 class Calls(Protocol):
@@ -74,44 +68,6 @@ class Calls(Protocol):
 
     def alone(self) -> None:
         """See `SeenCalls.alone`."""
-
-
-@dataclass(slots=True)
-class Look:
-    """A look at a thread."""
-
-    when: float
-    seconds: float
-    """Seconds at rest that it stands for."""
-    spot: Spot
-    computes: bool
-    """Whether a device computed."""
-    runs: bool
-    latest: Seen | None
-    """The function that was called last."""
-    called: float
-    """The moment of that call."""
-
-
-@dataclass(slots=True)
-class _Line:
-    """The looks at a line in JAX."""
-
-    looks: int = 0
-    waits: int = 0
-    """Looks in which it read an array that was being computed, ..."""
-    reads: int = 0
-    """... and in which it read one that was there."""
-    dispatched: float = 0.0
-    """Seconds of dispatching that counted as steps."""
-
-    @property
-    def is_waiting(self) -> bool:
-        return self.waits > WAITS * self.looks
-
-    @property
-    def is_reading(self) -> bool:
-        return self.reads > READS * self.looks and not self.is_waiting
 
 
 class Clock:
@@ -132,7 +88,9 @@ class Clock:
         self._processors: dict[int, Processor] = {}
         self.lines: dict[tuple[str, str], float] = {}
         """Seconds by line and category."""
-        self._in_jax: dict[str, _Line] = {}
+        self._in_jax: dict[str, InJax] = {}
+        self._differences: defaultdict[str, float] = defaultdict(float)
+        """Seconds of finite differences, by the line that has SciPy take them."""
         self._looks: Counter[str] = Counter()
         self._works: Counter[str] = Counter()
         """Looks at dispatching to a CPU, which may compute what it is given at once."""
@@ -303,7 +261,7 @@ class Clock:
         at = self._position(spot, (*self._loops, *evaluations))
         if at == IN_INPUT:
             return "input_wait"
-        line = self._in_jax.get(spot.line, _Line())
+        line = self._in_jax.get(spot.line, InJax())
         if (spot.reads and not line.is_waiting) or (spot.in_jax and line.is_reading):
             return "transfer"
         dispatches = spot.line in self._in_jax and self._loops[0].name == EAGER  # its Python is between operations
@@ -326,6 +284,8 @@ class Clock:
     def _note(self, wall: Wall, look: Look, category: str) -> None:
         spot = look.spot
         self._add(spot.line, category, look.seconds)
+        if spot.differences:
+            self._differences[spot.differences] += look.seconds
         if spot.in_jax or spot.reads:
             self._note_reading(wall, look, category)
         if look.when - look.called < USUAL * self._median:
@@ -342,7 +302,7 @@ class Clock:
         if line is None:
             if len(self._in_jax) >= MOST_LINES:
                 return
-            line = self._in_jax[spot.line] = _Line()
+            line = self._in_jax[spot.line] = InJax()
         line.looks += 1
         line.waits += spot.reads and look.computes
         line.reads += spot.reads and not look.computes
@@ -377,7 +337,13 @@ class Clock:
 
     def dispatching(self, loop: str) -> HostLine | None:
         """Returns the seconds of dispatching that counted as steps, at the line with most; None if there were none."""
-        spent = {line: each.dispatched for line, each in self._in_jax.copy().items()}
+        return self._spent(loop, {line: each.dispatched for line, each in self._in_jax.copy().items()})
+
+    def differences(self, loop: str) -> HostLine | None:
+        """Returns the seconds in which SciPy took finite differences, at the line that had most of them taken."""
+        return self._spent(loop, self._differences.copy())
+
+    def _spent(self, loop: str, spent: Mapping[str, float]) -> HostLine | None:
         if not (total := self._since_first_step(loop)) or not (seconds := sum(spent.values())):
             return None
         return HostLine(line=max(spent, key=spent.__getitem__), category="step", seconds=seconds, share=seconds / total)

@@ -296,6 +296,7 @@ def _seen_state(loop: Going, totals: Mapping[str, Total], clock: Clock | None) -
         carries=seen.carries,
         host_wait=None if clock is None else clock.host_wait(seen.name),
         dispatching=None if clock is None else clock.dispatching(seen.name),
+        differences=None if clock is None else clock.differences(seen.name),
         lines=() if clock is None else clock.host_lines(seen.name),
         **(rates(loop.seconds, max(1, seen.threads()), loop.wall_seconds) if len(loop.seconds) >= FEWEST_TURNS else {}),
     )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -12,11 +13,22 @@ from jaxobs.internals.source_files import is_jax, is_plumbing, runs_programs, sh
 from jaxobs.internals.transfers import waits_for_array
 from jaxobs.loops import call_places, positions
 from jaxobs.loops.call_places import MOST_FRAMES, Place, frames
+from jaxobs.loops.seen import Seen
 
 MOST_SPOTS = 1024
 MOST_CALLS = 16
 MOST_DEEP = 4
 """Innermost frames among which the one that waits for an array is looked for."""
+READS = 0.01
+"""Part of the looks at a line in JAX in which it reads an array, so that what it dispatches is part of the reading."""
+WAITS = 2 / 3
+"""Part of the looks at a line in which it waits for a device, so that it does when the array has just arrived, too: on
+a busy machine both threads go on when the device is done."""
+FEWEST_PARAMETERS = 8
+"""A gradient from JAX costs a few evaluations; differences cost one for each parameter."""
+_SCIPY = os.path.join("scipy", "optimize", "_")
+_DIFFERENCES = {"_dense_difference": None, "leastsq": "_lmdif"}
+"""Functions of SciPy that take finite differences, and the one that they call for it, if it is not Python."""
 
 
 @dataclass(slots=True, eq=False)
@@ -38,6 +50,8 @@ class Spot:
     """The innermost code, if it calls `sleep`."""
     called_back: bool = False
     """Whether a compiled program has called Python back, as by `jax.pure_callback`."""
+    differences: str = ""
+    """The user's line that has SciPy estimate derivatives by finite differences; empty if none does."""
     _positions: dict[int, tuple[Place, str | None]] = field(default_factory=dict)
 
     def position(self, call: Place) -> str | None:
@@ -47,6 +61,44 @@ class Spot:
                 self._positions.clear()
             self._positions[id(call)] = call, positions.position(self.place, call)
         return self._positions[id(call)][1]
+
+
+@dataclass(slots=True)
+class Look:
+    """A look at a thread."""
+
+    when: float
+    seconds: float
+    """Seconds at rest that it stands for."""
+    spot: Spot
+    computes: bool
+    """Whether a device computed."""
+    runs: bool
+    latest: Seen | None
+    """The function that was called last."""
+    called: float
+    """The moment of that call."""
+
+
+@dataclass(slots=True)
+class InJax:
+    """The looks at a line in JAX."""
+
+    looks: int = 0
+    waits: int = 0
+    """Looks in which it read an array that was being computed, ..."""
+    reads: int = 0
+    """... and in which it read one that was there."""
+    dispatched: float = 0.0
+    """Seconds of dispatching that counted as steps."""
+
+    @property
+    def is_waiting(self) -> bool:
+        return self.waits > WAITS * self.looks
+
+    @property
+    def is_reading(self) -> bool:
+        return self.reads > READS * self.looks and not self.is_waiting
 
 
 class Spots:
@@ -76,19 +128,33 @@ class Spots:
 
 def _read(frame: FrameType) -> Spot:
     place = call_places.place(frame)
-    outside = [line for line in place if not runs_programs(line[0].co_filename)]
-    users = next((line for line in outside if not is_plumbing(line[0].co_filename)), outside[0] if outside else None)
     waits = positions.calls(*place[0], "block_until_ready") or place[0][0].co_name == "block_until_ready"
     return Spot(
         place=place,
-        line="" if users is None else f"{shown(users[0].co_filename)}:{positions.line_of(*users)}",
+        line=_line(place),
         in_jax=is_jax(place[0][0].co_filename),
         reads=waits or any(waits_for_array(code) for code, _ in place[:MOST_DEEP]),
         waits=waits,
         innermost=(id(place[0][0]), place[0][1]),
         pauses=place[0][0] if positions.calls(*place[0], "sleep") else None,
         called_back=any(calls_back(code) for code, _ in place),
+        differences=_differences(frame, place),
     )
+
+
+def _line(place: Place) -> str:
+    outside = [line for line in place if not runs_programs(line[0].co_filename)]
+    users = next((line for line in outside if not is_plumbing(line[0].co_filename)), outside[0] if outside else None)
+    return "" if users is None else f"{shown(users[0].co_filename)}:{positions.line_of(*users)}"
+
+
+def _differences(frame: FrameType, place: Place) -> str:
+    for depth, (each, (code, at)) in enumerate(zip(frames(frame), place, strict=False)):
+        if code.co_name in _DIFFERENCES and _SCIPY in code.co_filename:
+            by = _DIFFERENCES[code.co_name]
+            many = len(each.f_locals.get("x0", ())) >= FEWEST_PARAMETERS
+            return _line(place[depth:]) if many and (by is None or positions.calls(code, at, by)) else ""
+    return ""
 
 
 def calls_back(code: CodeType) -> bool:

@@ -122,8 +122,7 @@ def _shape(changes: Sequence[Change], earlier: int = 1) -> str:
             f"If this is the last batch, drop it (`drop_remainder=True`), or pad {whose} to {rows} and mask "
             "the padding; otherwise pad it to one of a fixed set of sizes."
         )
-    padded = _padded(changes[0])
-    if padded is None:
+    if (padded := _padded(changes[0])) is None:
         return (
             f"If {whose} is the same input in both calls, pad it to one shape or a few. For different inputs, each "
             "shape compiles once."
@@ -241,8 +240,7 @@ def _static_argument(changes: Sequence[Change]) -> str:
         return f"Pass None for {whose} if it has no value, or pass it as an array."
     if "compares by identity" in first.after:
         if _FUNCTION.match(first.after):
-            owner = owner_of(first.after)
-            if owner is not None:
+            if (owner := owner_of(first.after)) is not None:
                 return (
                     f"{owner} creates the function {whose} again: keep the {owner} object that creates it, and reuse "
                     "it."

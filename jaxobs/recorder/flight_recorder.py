@@ -269,8 +269,7 @@ def exit_code(error: SystemExit) -> int:
 
 def describe(call: Call, static_values: bool) -> str | None:
     """The call's arguments as types and shapes, `params['w'] float32[8,8], n int32[]`; the first dozen."""
-    taken = signatures.take(call, static_values=static_values)
-    if taken is None:
+    if (taken := signatures.take(call, static_values=static_values)) is None:
         return None
     names = signatures.parameter_names(call.fun) if call.fun is not None else []
     shown = range(min(len(taken.leaves), MOST_LEAVES))
@@ -285,7 +284,6 @@ _recorders: weakref.WeakKeyDictionary[Store, FlightRecorder] = weakref.WeakKeyDi
 
 def of(store: Store) -> FlightRecorder:
     """The recorder of a store, made when first asked for."""
-    found = _recorders.get(store)
-    if found is None:
+    if (found := _recorders.get(store)) is None:
         found = _recorders.setdefault(store, FlightRecorder(store))
     return found

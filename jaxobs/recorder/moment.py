@@ -93,8 +93,7 @@ def host() -> dict[str, int]:
             name, _, rest = line.partition(":")
             if name in _MEMINFO:
                 found[_MEMINFO[name]] = int(rest.split()[0]) * 1024
-    in_memory = resident()
-    if in_memory is not None:
+    if (in_memory := resident()) is not None:
         found["resident"] = in_memory
     limits = [each for each in _limits() if each < found.get("total", sys.maxsize)]
     if limits:
@@ -117,8 +116,7 @@ def _limits() -> Iterator[int]:
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource
 
-        soft = resource.getrlimit(resource.RLIMIT_AS)[0]
-        if soft != resource.RLIM_INFINITY:
+        if (soft := resource.getrlimit(resource.RLIMIT_AS)[0]) != resource.RLIM_INFINITY:
             yield soft
     for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         with contextlib.suppress(OSError, ValueError):

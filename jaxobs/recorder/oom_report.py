@@ -61,8 +61,7 @@ def _lines(event: OutOfMemory) -> Iterator[str]:
 
 def _sizes(event: OutOfMemory) -> Iterator[tuple[str, int]]:
     for name in ("wanted", "used", "free", "limit", "exceeded", "total"):
-        size = getattr(event, f"{name}_bytes")
-        if size is not None:
+        if (size := getattr(event, f"{name}_bytes")) is not None:
             yield name, size
 
 

@@ -149,8 +149,7 @@ def parse(text: str) -> OomText | None:
     if not is_out_of_memory(text):
         return None
     found = _figures(text)
-    cores = _BOTH_CORES.search(text)
-    if cores is not None:
+    if (cores := _BOTH_CORES.search(text)) is not None:
         found["used"] = _read(cores, "tensor") + _read(cores, "sparse")
     if "used" in found and "limit" in found and "exceeded" not in found and found["used"] > found["limit"]:
         found["exceeded"] = found["used"] - found["limit"]
@@ -246,8 +245,7 @@ def _buffers(text: str) -> tuple[MemoryBuffer, ...]:
 
 
 def _buffer(part: str) -> MemoryBuffer | None:
-    seen = _LINE["size"].search(part)
-    if seen is None:
+    if (seen := _LINE["size"].search(part)) is None:
         return None
     operator, label = _OPERATOR.search(part), _LABEL.search(part)
     name = None if operator is None else _OP_NAME.search(operator[1])

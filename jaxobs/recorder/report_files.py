@@ -36,8 +36,7 @@ class ReportFiles:
         Raises:
           OSError: the directory or the file cannot be written, or the disk does not answer.
         """
-        folder = folder_of(self._store.settings)
-        if folder is None:
+        if (folder := folder_of(self._store.settings)) is None:
             return None
         with self._lock:
             number = self._written = self._written + 1

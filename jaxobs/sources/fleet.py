@@ -277,8 +277,7 @@ class FleetSource(Subscriber):
         if after is None or own.idle < after:
             self._told_stuck, self._threads, self._report = None, {}, None
             return
-        stalled = f"{own.loop} {own.steps}"
-        if stalled == self._told_stuck:
+        if (stalled := f"{own.loop} {own.steps}") == self._told_stuck:
             return
         self._told_stuck = stalled
         self._threads = user_errors.thread_lines(MOST_THREADS)

@@ -64,8 +64,7 @@ class LoopsSource:
         for loop in loops.all():
             for slow in loop.slow_steps():
                 self._store.record(self._slow(slow))
-            event = self._together(loop, least)
-            if event is not None:
+            if (event := self._together(loop, least)) is not None:
                 self._store.record(self._with_standing(event))
 
     def _with_standing(self, event: Step) -> Step:
@@ -77,8 +76,7 @@ class LoopsSource:
         return dataclasses.replace(event, standing=self._store.standing())
 
     def _together(self, loop: Loop, least: float) -> Step | None:
-        found = loop.stretch(least)
-        if found is None:
+        if (found := loop.stretch(least)) is None:
             return None
         stretch, last = found
         return Step(

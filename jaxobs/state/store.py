@@ -178,14 +178,10 @@ class Store:
                 self._placed = internals.backends_awake()
                 before, self._process = self._process, internals.process_index_and_count()
                 if before[0] != self._process[0]:
-                    self._relabel(self._process[0])
+                    with self._lock:  # events of the time before this process had joined its job were its own, too
+                        self._rings.relabel(self._process[0])
+                        self._findings.relabel(self._process[0])
         return self._process
-
-    def _relabel(self, index: int) -> None:
-        """Events of the time before this process had joined its job were its own too."""
-        with self._lock:
-            self._rings.relabel(index)
-            self._findings.relabel(index)
 
     def set_program(self, function: str, compiled: float, **found: Any) -> None:
         """Fields of a function's `ProgramState` that were read later, if it is still the one that was compiled then."""

@@ -334,14 +334,18 @@ def test_checkpoints_that_hold_a_loop_up(saves: int, severity: str) -> None:
     assert found(loops=(LOOP,), wall=dataclasses.replace(spent, checkpoint_line=None)) == [], "no line"
 
 
-def test_single_operations_are_a_finding_by_what_dispatching_them_takes() -> None:
+@pytest.mark.parametrize(
+    ("kind", "loop", "field"),
+    [("unjitted_operations", "<eager>", "dispatching"), ("finite_differences", "train", "differences")],
+)
+def test_operations_and_finite_differences_are_findings_by_what_they_take(kind: str, loop: str, field: str) -> None:
     took = HostLine(line="a.py:9", category="step", seconds=8.0, share=0.2)
-    eager = dataclasses.replace(LOOP, name="<eager>", dispatching=took)
-    (finding,) = found(loops=(eager,))
-    assert (finding.finding, finding.where, finding.seconds) == ("unjitted_operations", "a.py:9", 8.0)
-    for less in ({"seconds": 4.9}, {"share": 0.19}):
-        assert found(loops=(dataclasses.replace(eager, dispatching=dataclasses.replace(took, **less)),)) == []
-    assert found(loops=(dataclasses.replace(eager, name="train"),)) == []
+    for more, kinds in (({}, [kind]), ({"seconds": 4.9}, []), ({"share": 0.19}, [])):
+        fields: dict[str, Any] = {"name": loop, field: dataclasses.replace(took, **more)}
+        cases = found(loops=(dataclasses.replace(LOOP, **fields),))
+        assert [each.finding for each in cases] == kinds
+        assert [(each.where, each.seconds) for each in cases] == [("a.py:9", 8.0)] * len(kinds)
+    assert found(loops=(dataclasses.replace(LOOP, dispatching=took),)) == []
 
 
 def test_parts_of_the_time_count_together_and_a_line_is_one_finding() -> None:

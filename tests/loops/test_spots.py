@@ -11,7 +11,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
+from scipy import optimize  # type: ignore[import-untyped]
 
 from jaxobs.loops.spots import MOST_SPOTS, Spot, Spots, awaited
 
@@ -82,3 +84,30 @@ def test_a_stack_is_read_once_and_no_more_are_kept_than_there_is_room_for() -> N
         exec(code, namespace)
         spots.of(namespace["here"]())
     assert len(spots._known) <= MOST_SPOTS
+
+
+@pytest.mark.parametrize(
+    "solve",
+    [
+        *(functools.partial(optimize.minimize, method=each) for each in ("BFGS", "L-BFGS-B", "SLSQP", "CG", "TNC")),
+        lambda *args, **given: optimize.least_squares(*args, **given),
+        lambda *args, **given: optimize.root(*args, method="lm", **given),
+        lambda f, x, **given: optimize.curve_fit(lambda _, *p: f(np.array(p)), *np.tile(x, (2, 2)), x, **given),
+    ],
+)
+def test_finite_differences_are_known_by_their_stack(solve: Callable[..., Any]) -> None:
+    """With the line that calls SciPy; not where SciPy is given the derivative, nor over few parameters."""
+    spots, of_one, lines = Spots(), isinstance(solve, functools.partial), set()
+
+    def value(x: Any) -> Any:
+        lines.add(spots.of(sys._getframe()).differences)
+        return float(((x**3 - 1.5) ** 2).sum()) if of_one else np.tile(x**3 - 1.5, 2)
+
+    def derivative(x: Any, *more: Any) -> Any:
+        return 6 * x**2 * (x**3 - 1.5) if of_one else np.tile(np.diag(3 * np.array(more or x) ** 2), (2, 1))
+
+    for size, given in ((9, {"jac": derivative}), (4, {})):
+        solve(value, np.full(size, 0.3), **given)
+        assert lines == {""}
+    solve(value, np.full(9, 0.3))
+    assert len(lines) == 2 and all(each.startswith(f"{__file__}:") for each in lines - {""})

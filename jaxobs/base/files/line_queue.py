@@ -144,7 +144,8 @@ class LineQueue:
                 self._hand.clear()
                 internal_error("event_log", error, self._file.path)
             finally:
-                self._release()
+                while self._flushes and not self._hand:
+                    self._flushes.pop().release()
             if self._queue.empty() and (self._closing or not forever):
                 return
 
@@ -172,8 +173,3 @@ class LineQueue:
             self._accounts.written(written)
         if written.stalled:
             self._file.wait(_LOOK_SECONDS)
-
-    def _release(self) -> None:
-        if not self._hand:
-            while self._flushes:
-                self._flushes.pop().release()

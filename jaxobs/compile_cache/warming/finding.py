@@ -50,8 +50,7 @@ class Finder:
         name, qualname = signature.get("module"), signature.get("qualname")
         if not isinstance(name, str) or not isinstance(qualname, str):
             raise NotFoundError("JAX did not say which function it was")
-        unreachable = why_unreachable(name, qualname)
-        if unreachable is not None:
+        if (unreachable := why_unreachable(name, qualname)) is not None:
             raise NotFoundError(unreachable)
         modules = self._modules_of(name)
         if not modules:

@@ -133,12 +133,10 @@ def lacks(recorded: Mapping[str, Any]) -> str | None:
     for name, root in (*((f"{place}", each) for place, each in enumerate(args)), *kwargs.items()):
         seen, open_ = set[int](), [root]
         while open_:
-            number = open_.pop()
-            if number in seen:
+            if (number := open_.pop()) in seen:
                 continue
             seen.add(number)
-            why = _why(nodes.all[number])
-            if why is not None:
+            if (why := _why(nodes.all[number])) is not None:
                 return f"argument `{name}`: {why}"
             open_ += reversed(nodes.children(number))
     return None
@@ -154,8 +152,7 @@ def _why(node: Mapping[str, Any]) -> str | None:
             "the program with the arguments themselves"
         )
     for name in ("static", "metadata"):
-        opaque = _opaque(node.get(name))
-        if opaque is not None:
+        if (opaque := _opaque(node.get(name))) is not None:
             of = f"in the metadata of `{str(kind).replace(':', '.'):.120}`, " if name == "metadata" else ""
             return f"{of}{opaque:.200} was not recorded: it is not a plain value, and no module has it"
     return None

@@ -12,6 +12,7 @@ from jaxobs.findings.scene import Scene
 
 NAME = "host_sync"
 NEEDS = Scene
+FOLLOWS = ("finite_differences",)
 
 LEAST_SHARE = 0.15
 """Share of the steps' time. The looks are a sample, and below it there is little to gain."""

@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from jaxobs.facts.cache import CACHE_RESULTS
 from jaxobs.facts.compilations import CAUSES, PHASES
-from jaxobs.facts.snapshot import Snapshot
-from jaxobs.metrics.metric import Labels, Metric, Value, per_function
-
-
-def _oldest_start(snapshot: Snapshot) -> Iterator[tuple[Labels, Value]]:
-    if snapshot.in_progress:
-        yield (), min(each.started for each in snapshot.in_progress)
-
+from jaxobs.metrics.metric import Metric, per_function
 
 METRICS = (
     Metric(
@@ -30,7 +21,8 @@ METRICS = (
         help="Number of threads that are tracing, lowering or compiling now.",
     ),
     Metric(
-        name="jax_compilation_oldest_start_timestamp_seconds", kind="gauge", unit="seconds", read=_oldest_start,
+        name="jax_compilation_oldest_start_timestamp_seconds", kind="gauge", unit="seconds",
+        read=lambda s: [((), min(each.started for each in s.in_progress))] if s.in_progress else [],
         help="Start of the oldest phase in progress; absent if there is none.",
     ),
     Metric(

@@ -19,10 +19,6 @@ def _gauge(name: str, read: Callable[[DeviceMemory], int | None], help: str, uni
     return Metric(name=name, kind="gauge", labels=("device",), unit=unit, read=read_all, help=help)
 
 
-def _device_info(device: DeviceState) -> Labels:
-    return (device.device, device.platform, device.device_kind, str(device.process_index), device.pci_bus_id or "")
-
-
 METRICS = (
     _gauge("jax_device_memory_in_use_bytes", lambda m: m.in_use_bytes, "Bytes in use according to JAX's allocator."),
     _gauge("jax_device_memory_peak_bytes", lambda m: m.peak_bytes, "Peak bytes in use according to JAX's allocator."),
@@ -32,7 +28,10 @@ METRICS = (
            "Largest piece that JAX's allocator could allocate without growing."),
     Metric(
         name="jax_device_info", kind="info", labels=("device", "platform", "kind", "process_index", "pci_bus_id"),
-        read=lambda s: [(_device_info(device), 1) for device in s.devices],
+        read=lambda s: [
+            ((each.device, each.platform, each.device_kind, str(each.process_index), each.pci_bus_id or ""), 1)
+            for each in s.devices
+        ],
         help="Devices that this process can address.",
     ),
     _gauge("jax_live_arrays", lambda m: m.live_arrays,

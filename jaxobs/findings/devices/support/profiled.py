@@ -98,11 +98,6 @@ class Profiled:
         """Whether the loop's devices are CPUs, which share their cores with each other and with other programs."""
         return any(each.startswith("cpu") for each in self.samples[-1].busy)
 
-    @property
-    def steps(self) -> int:
-        """Number of steps that the loop has made; 0 where that isn't known."""
-        return 0 if self.state is None else self.state.steps
-
 
 def described(operation: OperationTime) -> str:
     """An operation as a line of evidence: where it comes from, and its share."""
@@ -119,6 +114,26 @@ def in_samples(*cases: Callable[[Profiled], Case | None]) -> Callable[[Scene], I
             yield from filter(None, (case(found) for case in cases))
 
     return find
+
+
+def in_work(
+    least: float, seconds: Callable[[SampledFunction], float | None], wanted: Callable[[OperationTime], object],
+    what: str, advice: str,
+) -> Callable[[Scene], Iterator[Case]]:  # fmt: skip
+    """Returns the `find` of a kind about a part of the devices' work, from the share `least` on."""
+
+    def case(found: Profiled) -> Case | None:
+        share = found.work_share(seconds)
+        lost = found.lost_by_work(share)
+        if share < least or lost < LEAST_SECONDS:
+            return None
+        largest = found.largest(wanted)
+        return found.case(
+            share, lost=lost, summary=f"In the steps of `{found.loop}`, {share:.0%} of the devices' work is {what}.",
+            advice=advice, where=largest[0].source if largest else None, evidence=list(map(described, largest)),
+        )  # fmt: skip
+
+    return in_samples(case)
 
 
 def profiled(snapshot: Snapshot) -> Profiled | None:

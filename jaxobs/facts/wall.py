@@ -67,6 +67,8 @@ class TimeState:
     """Share of the time of this process that went into steps; None before the first. See `RunState` for lost work."""
     recent: Mapping[str, float] = field(default_factory=dict)
     """Seconds by category of the last ten minutes, or of the whole time where that is shorter."""
+    evaluations: int = 0
+    """Evaluations that were seen in it, those without a step between them counted once."""
     lost: Mapping[str, float]
     """Seconds that went into anything but steps, by cause, the most first: the categories, and of a run with an id,
     over all attempts, `down` and `redone` as well."""

@@ -133,7 +133,7 @@ def where(category: str, seconds: float, snapshot: Snapshot) -> str:
         return f", most of it of `{most}`" if most is not None and of[most] > seconds / 2 else ""
     if category == "input_wait" and snapshot.inputs:
         return f", most of it for `{_most_waited(snapshot)[0].name}`"
-    if (found := _line(category, snapshot)) is not None:
+    if (found := line_of(category, snapshot)) is not None:
         return f", above all at {found[1].line}"
     return _UNMARKED if category == "unattributed" and not snapshot.loops else ""
 
@@ -170,11 +170,11 @@ class LargePart(NamedTuple):
 
 def large(snapshot: Snapshot, category: str) -> LargePart | None:
     """Returns a category of time that is neither work nor ordinary, if it is large and its place is known."""
-    wall, line = snapshot.wall, _line(category, snapshot)
+    wall, line = snapshot.wall, line_of(category, snapshot)
     if line is None or wall is None:
         return None
     span = spans(snapshot)[-1]
-    same = [name for name in span.beyond if (other := _line(name, snapshot)) and other[1].line == line[1].line]
+    same = [name for name in span.beyond if (other := line_of(name, snapshot)) and other[1].line == line[1].line]
     largest = max(same, key=span.beyond.__getitem__, default=None)  # a line is held up once, for whatever it does
     beyond = sum(span.beyond[name] for name in same)
     if category != largest or beyond <= (1.0 - ACCOUNTED) * span.total:
@@ -184,7 +184,7 @@ def large(snapshot: Snapshot, category: str) -> LargePart | None:
     return LargePart(line[0], line[1].line, seconds, share, beyond > span.total / 2, line[1].paces)
 
 
-def _line(category: str, snapshot: Snapshot) -> tuple[LoopState, HostLine] | None:
+def line_of(category: str, snapshot: Snapshot) -> tuple[LoopState, HostLine] | None:
     """Returns the line with most of the seconds of a category, after its loop."""
     lines = [(loop, each) for loop in snapshot.loops for each in loop.lines if each.category == category]
     saves = snapshot.wall.checkpoint_line if snapshot.wall is not None and category == "checkpoint" else None

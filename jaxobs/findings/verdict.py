@@ -81,12 +81,7 @@ def _entry(finding: Finding, wall: float, now: float | None) -> VerdictFinding:
         id=finding.id,
         title=finding.summary,
         severity=_severity(finding, known, share, 0.0 if now is None else min(now - finding.since, wall)),
-        cost=Cost(
-            seconds=known,
-            share=None if share is None else min(share, 1.0),
-            bytes=finding.bytes,
-            count=finding.count or None,
-        ),
+        cost=Cost(seconds=known, share=share and min(share, 1.0), bytes=finding.bytes, count=finding.count or None),
         function=finding.function if finding.function != UNKNOWN else None,
         where=finding.where,
         do=finding.advice,

@@ -116,6 +116,8 @@ def _begin(name: str) -> _Open:
     current = store.current()
     wall = current.part(Wall)
     opened = _Open(wall, wall.enter(name))
+    if name == "eval" and opened.scope is not None:
+        wall.evaluated(wall.seconds()["step"])
     if opened.scope is not None:
         opened.scope.held = True
     if name == "checkpoint":

@@ -51,11 +51,13 @@ def time_state(wall: Wall, checkpoints: Checkpoints, runs: Runs) -> TimeState:
     lost = {name: value for name, value in (seconds if run is None else run.seconds).items() if name != "step"}
     if run is not None:
         lost |= {"down": run.down_seconds, "redone": run.redone_seconds or 0.0}
+    recent = wall.lately.added(total, seconds | {"evaluations": wall.evaluations})[1]
     return TimeState(
         seconds=seconds,
         counted=wall.counted(seconds),
         category=wall.category,
-        recent=wall.lately.added(total, seconds)[1],
+        evaluations=int(recent.pop("evaluations")),
+        recent=recent,
         wall_seconds=total,
         started=started(),
         steps=wall.steps,

@@ -53,9 +53,7 @@ def test_a_loss_that_is_nan() -> None:
     state = WatchedState(name="loss", calls=238, checked=238, nonfinite=137, finite=False, step=151)
     (finding,) = found({"nonfinite": (NAN,)}, watched=(state,))
     assert finding.finding == "nonfinite_values" and finding.severity == "critical"
-    assert finding.summary == (
-        "`loss` was NaN in 137 of 238 checked values, and still is; first at call 151."
-    )  # fmt: skip
+    assert finding.summary == "`loss` was NaN in 137 of 238 checked values, and still is; first at call 151."
     assert finding.where == "train.py:41" and finding.count == 137
     assert finding.advice.startswith("Return to a checkpoint from before it.")
 
@@ -141,15 +139,9 @@ def slow(number: int, seconds: float = 0.5, **more: Any) -> Step:
 def spent(wall: float, **seconds: float) -> TimeState:
     """Seconds of a process by category."""
     return TimeState(
-        seconds=seconds,
-        counted=seconds,
-        category="step",
-        wall_seconds=wall,
-        started=NOW - wall,
-        steps=1,
-        goodput=None,
+        seconds=seconds, counted=seconds, category="step", wall_seconds=wall, started=NOW - wall, steps=1, goodput=None,
         lost={},
-    )
+    )  # fmt: skip
 
 
 def loop(steps: int, seconds: float, slow_steps: int) -> tuple[LoopState, ...]:
@@ -167,8 +159,7 @@ def loop(steps: int, seconds: float, slow_steps: int) -> tuple[LoopState, ...]:
 def test_slow_steps_and_what_they_have_in_common(more: list[dict[str, Any]], says: str, do: str) -> None:
     steps = [slow(50 * (number + 1), **each) for number, each in enumerate(more)]
     (finding,) = found({"steps": steps}, loops=loop(500, 10.0, 10))
-    assert finding.finding == "slow_steps" and finding.function == "train"
-    assert finding.seconds == pytest.approx(4.9)
+    assert (finding.finding, finding.function, finding.seconds) == ("slow_steps", "train", pytest.approx(4.9))
     assert finding.summary.startswith("10 of 500 steps of `train` took more than 3 times the typical 10 ms, 4.9 s more")
     assert says in finding.summary and do in finding.advice
     assert finding.data["functions"] == (["f"] if "compilations" in more[0] else [])
@@ -205,9 +196,7 @@ def test_few_or_short_slow_steps_are_none() -> None:
 
 def route(cold: int, seconds: float, cause: str = "shape", **more: Any) -> RouteState:
     compiled = RequestCompilation(function="serve.predict", cause=cause, reason="`x` grew.", cache="miss", seconds=3.0)
-    record = RequestRecord(
-        time=NOW, seconds=4.0, outcome="ok", cold="true", compilations=1, compiled=(compiled,)
-    )  # fmt: skip
+    record = RequestRecord(time=NOW, seconds=4.0, outcome="ok", cold="true", compilations=1, compiled=(compiled,))
     known: dict[str, Any] = {
         "requests": {"true": {"ok": cold}, "false": {"ok": 998}},
         "seconds": {"true": histogram(cold, seconds), "false": histogram(998, 12.0)},
@@ -319,19 +308,29 @@ def test_a_large_part_of_the_time_is_a_finding(category: str, kind: str, severit
 @pytest.mark.parametrize(("saves", "severity"), [(5, "warning"), (4, "info")])
 def test_checkpoints_that_hold_a_loop_up(saves: int, severity: str) -> None:
     """With the line that waits; a program that saves once at its end may take its time."""
-    spent = dataclasses.replace(
-        wall(init=20.0, step=30.0, checkpoint=70.0),
-        checkpoint_line="a.py:7",
-        checkpoints={"save": histogram(saves, 70.0)},
-    )
+    saved = {"save": histogram(saves, 70.0)}
+    much = wall(init=20.0, step=30.0, checkpoint=70.0)
+    spent = dataclasses.replace(much, checkpoint_line="a.py:7", checkpoints=saved)
     (finding,) = found(loops=(LOOP,), wall=spent)
-    assert (finding.finding, finding.severity, finding.where, finding.seconds) == (
-        "host_bound",
-        severity,
-        "a.py:7",
-        70.0,
-    )
+    told = finding.finding, finding.severity, finding.where, finding.seconds
+    assert told == ("host_bound", severity, "a.py:7", 70.0)
     assert found(loops=(LOOP,), wall=dataclasses.replace(spent, checkpoint_line=None)) == [], "no line"
+
+
+def test_evaluations_that_take_most_of_a_training() -> None:
+    """With the line; not a few, nor those that are less, or short, or that no step follows."""
+    lines = (HostLine(line="a.py:7", category="eval", seconds=30.0, share=0.6),)
+    loop = dataclasses.replace(LOOP, lines=lines, carries=True, ended=NOW - 4)
+    often = dataclasses.replace(most := wall(init=9.0, step=20.0, eval=30.0), evaluations=9)
+    (finding,) = found(loops=(loop,), wall=often)
+    assert (finding.finding, finding.severity, finding.where) == ("frequent_evaluation", "warning", "a.py:7")
+    assert "evaluates for 60 % of the time since the first step, above all at a.py:7" in finding.summary
+    assert [each.where for each in found(loops=(dataclasses.replace(loop, lines=()),), wall=often)] == [None]
+    assert not found(loops=(loop,), wall=dataclasses.replace(most, evaluations=2)), "before and after the training"
+    for other in ({"ended": NOW - 10}, {"carries": False}):
+        assert not found(loops=(dataclasses.replace(loop, **other),), wall=often), "a test at the end, no training"
+    for recent in ({"step": 31.0, "eval": 30.0}, {"step": 2.0, "eval": 9.9}):
+        assert not found(loops=(loop,), wall=dataclasses.replace(often, seconds=recent, recent=recent))
 
 
 @pytest.mark.parametrize(
@@ -388,8 +387,7 @@ def test_an_error_that_ended_the_program() -> None:
     error = Error(time=NOW, error="ValueError", message="bad\nshape", call_site="train.py:9")
     assert found({"errors": (error,)}) == []
     (finding,) = found({"errors": (error,), "ended": True})
-    assert finding.summary == "ValueError ended the program: bad shape"
-    assert finding.where == "train.py:9"
+    assert (finding.summary, finding.where) == ("ValueError ended the program: bad shape", "train.py:9")
     caught = dataclasses.replace(error, uncaught=False)
     assert found({"errors": (caught,), "ended": True}) == []
 

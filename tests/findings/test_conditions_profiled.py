@@ -189,9 +189,8 @@ def test_work_that_need_not_be(field: str, name: str, says: str) -> None:
     """With its share, its line and what it costs; not where it is little, or where nobody knows."""
     (finding,) = found(loops=(LOOP,), profile=profile(*[busy(n, **{field: 0.1}) for n in range(5)]))
     assert (finding.finding, finding.where) == (name, "train.py:14")
-    assert (
-        finding.summary.startswith("In the steps of `train`, 50% of the devices' work is") and says in finding.summary
-    )
+    assert finding.summary.startswith("In the steps of `train`, 50% of the devices' work is")
+    assert says in finding.summary
     assert finding.seconds == pytest.approx(0.5 * 0.025 * 1000)
     assert finding.evidence[1] == "`jit(step)/scan/dot_general` at train.py:14: 80% of the devices' work."
     for seconds in (0.04, 0.0, None):

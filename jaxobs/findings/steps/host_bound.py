@@ -62,15 +62,11 @@ def find(scene: Scene) -> Iterator[Case]:
         is_often = category != "checkpoint" or sum(sum(each.counts) for each in operations) > FEW_CHECKPOINTS
         if part is not None and (category != "idle" or _goes_on(part.loop, scene.time)):
             yield Case(
-                function=part.loop.name,
-                subject=category,
+                function=part.loop.name, subject=category, where=part.where, seconds=part.seconds, advice=advice,
                 severity="warning" if category == "transfer" or (part.is_half and is_often) else "info",
                 summary=f"{what} takes {part.share}, above all at {part.where}. The loop computes nothing meanwhile.",
-                advice=advice,
-                where=part.where,
-                seconds=part.seconds,
                 data={"loop": part.loop.name},
-            )
+            )  # fmt: skip
 
 
 def _goes_on(loop: LoopState, now: float) -> bool:

@@ -195,23 +195,13 @@ class Case:
     def finding_of(self, telling: Telling) -> Finding:
         """The fact, as the case is now."""
         return Finding(
-            time=self.until,
-            id=self.id,
-            finding=self.finding,
-            function=self.function,
-            subject=self.subject or self.line,
-            summary=telling.summary,
-            advice=telling.advice,
-            severity=telling.severity,
-            where=self.where,
-            count=self.count,
-            seconds=self.seconds,
+            time=self.until, id=self.id, finding=self.finding, function=self.function,
+            subject=self.subject or self.line, summary=telling.summary, advice=telling.advice,
+            severity=telling.severity, where=self.where, count=self.count, seconds=self.seconds, since=self.since,
             saves_seconds=None if telling.saves is None else telling.saves * self.seconds,
-            since=self.since,
-            evidence=tuple(str(each) for each in reversed(self._latest)),
-            sequences=tuple(self._sequences),
+            evidence=tuple(str(each) for each in reversed(self._latest)), sequences=tuple(self._sequences),
             data=telling.data,
-        )
+        )  # fmt: skip
 
 
 def line_of(event: Compilation) -> str:

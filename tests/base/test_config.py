@@ -54,8 +54,7 @@ def test_every_setting_can_come_from_its_variable(each: dataclasses.Field[Any]) 
 @pytest.mark.parametrize("each", dataclasses.fields(Settings), ids=lambda each: each.name)
 def test_every_default_fits_its_own_setting(each: dataclasses.Field[Any]) -> None:
     """A default is within the bounds that are asked of everybody else, and has its sentence."""
-    default = getattr(Settings(), each.name)
-    if default is not None:
+    if (default := getattr(Settings(), each.name)) is not None:
         assert getattr(resolve({each.name: default}, {}), each.name) == default
     assert each.metadata["help"].endswith(".")
 

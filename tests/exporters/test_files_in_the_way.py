@@ -275,8 +275,7 @@ def test_a_child_that_is_forked_while_the_disk_hangs_writes_its_own_lines(tmp_pa
     disk.hang("stat", tmp_path)
     store.record(compilation("parents"))
     assert disk.asked.wait(HANGS)
-    child = _fork()
-    if child == 0:
+    if (child := _fork()) == 0:
         disk.answers = threading.Event()
         disk.answers.set()
         log.after_fork()
@@ -441,8 +440,7 @@ def test_a_forked_child_does_not_wait_for_the_parents_disk() -> None:
         patience.do(lambda: answers.wait(HANGS))
     with pytest.raises(TimeoutError):
         patience.do(int)
-    child = _fork()
-    if child == 0:
+    if (child := _fork()) == 0:
         os._exit(patience.do(int))
     assert os.waitpid(child, 0)[1] == 0
     answers.set()

@@ -157,8 +157,7 @@ def test_the_collector_gets_what_the_event_log_has(collector: Collector, tmp_pat
         "gen_ai_server_time_per_output_token_seconds", "gen_ai_client_token_usage",
     } <= set(scraped)  # fmt: skip
     for metric in METRICS:
-        family = scraped.get(metric.name.removesuffix("_total"))
-        if family is not None:
+        if (family := scraped.get(metric.name.removesuffix("_total"))) is not None:
             expected = {"info": "gauge", "summary": "histogram"}.get(metric.kind, metric.kind)
             assert (metric.name, family.type) == (metric.name, expected)
             assert set(metric.labels) <= set(family.samples[0].labels), metric.name

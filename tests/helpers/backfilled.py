@@ -32,8 +32,7 @@ def open_metrics(scenes: Iterable[tuple[Iterable[Process], int]], end: float) ->
                 moved = begin if "timestamp_seconds" in name else 0
                 series = name.replace('", ', '",')
                 for minute in range(max(0, minutes - LONGEST), min(minutes + 1, len(row))):
-                    value = row[minute]
-                    if value is not None:
+                    if (value := row[minute]) is not None:
                         yield f"{series} {value + moved:.15g} {begin + 60 * minute}\n"
     yield "# EOF\n"
 

@@ -93,7 +93,6 @@ def attributes(of: Any) -> dict[str, Any]:
 
 
 def _value(value: Any) -> Any:
-    kind = value.WhichOneof("value")
-    if kind == "array_value":
+    if (kind := value.WhichOneof("value")) == "array_value":
         return [_value(each) for each in value.array_value.values]
     return getattr(value, kind)

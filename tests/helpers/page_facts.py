@@ -78,9 +78,7 @@ FUNCTIONS = (
         last_reason=GROWN, fastpath_misses={"arguments": 412, "cache_full": 33},
     ),
     function("maxtext.checkpointing.restore_shard", 12.6, first_call={"hit": 2}, placement=2),
-    function(
-        "maxtext.metrics.accumulate", 4.4, calls=18_204, first_call=1, weak_type=1, dtype=1, last_reason=SCALAR
-    ),
+    function("maxtext.metrics.accumulate", 4.4, calls=18_204, first_call=1, weak_type=1, dtype=1, last_reason=SCALAR),
     function(
         "experiments.ablate.sweep.<locals>.<lambda>", 18.3, first_call=1, new_function=41, last_reason=NEW_LAMBDA
     ),

@@ -29,8 +29,7 @@ class Reached:
             self.rules += found
 
     def _can_be(self, node: Any) -> bool:
-        kind = type(node).__name__
-        if kind == "VectorSelector":
+        if (kind := type(node).__name__) == "VectorSelector":
             matchers = node.matchers.matchers
             name = node.name or next(each.value for each in matchers if each.name == "__name__")
             return any(

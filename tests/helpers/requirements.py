@@ -38,8 +38,7 @@ def missing(reason: str) -> NoReturn:
 
 def program(name: str) -> str:
     """Path of a program; where it is missing the Debian package that has it is named."""
-    path = shutil.which(name)
-    if path is None:
+    if (path := shutil.which(name)) is None:
         missing(f"`{name}` is not installed. On Debian: apt-get install {DEBIAN_PACKAGES.get(name, name)}")
     return path
 

@@ -132,8 +132,7 @@ def test_annotations_of_the_program_wait_for_nothing() -> None:
 def test_a_fork_ends_it_and_the_child_has_no_lock_that_nobody_holds() -> None:
     """The child would wait for ever where it begins a trace of its own."""
     trace = begun()
-    child = os.fork()
-    if child == 0:
+    if (child := os.fork()) == 0:
         free = short_traces._profiler()._profile_state.lock.acquire(timeout=5)
         os._exit(0 if free and ShortTrace.latest is None else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

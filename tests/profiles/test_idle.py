@@ -100,9 +100,7 @@ GAPS: dict[str, tuple[Trace, dict[str, float]]] = {
         {"waiting": 6.0},
     ),
     "without the host it is unknown, not dispatch": (
-        trace_of(Space((
-            xplanes.host(worker=[operation("dot.1", 0, US), operation("dot.1", 9 * US, 10 * US)]),
-        ))),
+        trace_of(Space((xplanes.host(worker=[operation("dot.1", 0, US), operation("dot.1", 9 * US, 10 * US)]),))),
         {"unknown": 8.0},
     ),
 }  # fmt: skip

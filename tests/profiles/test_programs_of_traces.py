@@ -81,8 +81,7 @@ def test_floating_point_operations_are_those_of_xla(
     fun: Callable[..., Any], arguments: tuple[jax.Array, ...], flops: float | None, tmp_path: Path
 ) -> None:
     """By its own cost analysis, which leaves out what multiplies padding; by hand where a library has the product."""
-    expected = flops
-    if expected is None:
+    if (expected := flops) is None:
         analysis = jax.jit(fun).lower(*arguments).cost_analysis()
         expected = (analysis[0] if isinstance(analysis, list) else analysis)["flops"]
     found = sum(each.flops or 0.0 for each in operations(tmp_path, fun, *arguments))

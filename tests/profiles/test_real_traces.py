@@ -48,8 +48,7 @@ def test_busy_time_is_that_of_an_independent_count(looped: Reading) -> None:
     for plane in data.planes:
         for line in plane.lines:
             for event in line.events:
-                operation = dict(event.stats).get("hlo_op")
-                if operation is not None:
+                if (operation := dict(event.stats).get("hlo_op")) is not None:
                     edges += [(event.start_ns, 1), (event.start_ns + event.duration_ns, -1)]
                     counts[operation] += 1
     busy, running, since = 0.0, 0, 0.0

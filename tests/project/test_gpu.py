@@ -32,8 +32,7 @@ def _no_gpu() -> str | None:
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", gpu_check.CHECKS)
 def test_figures_on_a_gpu(name: str) -> None:
-    reason = _no_gpu()
-    if reason is not None:  # also in CI: a GPU is nothing that can be installed
+    if (reason := _no_gpu()) is not None:  # also in CI: a GPU is nothing that can be installed
         pytest.skip(f"needs an NVIDIA GPU: {reason}")
     lines = gpu_check.run(name)
     assert lines

@@ -76,8 +76,7 @@ def gspmd(*order: int) -> Any:
 
 def positional(*order: int) -> Any:
     """Removed in JAX 0.7."""
-    kind = getattr(jax.sharding, "PositionalSharding", None)
-    if kind is None:
+    if (kind := getattr(jax.sharding, "PositionalSharding", None)) is None:
         pytest.skip("this JAX has none")
     return kind([jax.devices()[number] for number in order])
 

@@ -201,8 +201,7 @@ def test_a_file_that_is_none_of_ours_and_one_in_use_are_left_alone(tmp_path: Pat
     assert "does not belong to a run" in notes(run_id="r", flight_recorder=str(tmp_path))
     assert path.read_text() == "[1, 2"
     parent = os.getppid()
-    age = process_age(parent)
-    if age is not None:
+    if (age := process_age(parent)) is not None:
         theirs = Attempt(
             earlier=Earlier(), pid=parent, hostname=socket.gethostname(), started=time.time() - age,
             updated=time.time(), seconds={}, unsaved_seconds=0.0, unsaved_steps=0, checkpoints=0,

@@ -236,8 +236,7 @@ def pmap() -> None:
 @scenario
 def shard_map() -> None:
     """A `shard_map` inside a jitted function."""
-    smap = getattr(jax, "shard_map", None)
-    if smap is None:
+    if (smap := getattr(jax, "shard_map", None)) is None:
         from jax.experimental.shard_map import shard_map as smap
     mesh = Mesh(np.array(jax.devices()[:2]), ("d",))
 

@@ -201,9 +201,7 @@ PAIRS: dict[str, tuple[tuple[Event, ...], tuple[Event, ...], list[str]]] = {
     "an upgrade": (BEFORE, AFTER, ["--max-step-time", "3%"]),
     "a gate that cannot see": (BEFORE, (manifest(), compiled("train.step", 10.0)), ["--max-step-time", "5%"]),
     "the latest of several runs": ((*EARLIER, *LATER, LOOKUP), EARLIER, []),
-    "steps of a found loop": (
-        run_of(stood=standing(0.1, init=30.0)), run_of(stood=standing(0.13, init=31.0)), []
-    ),
+    "steps of a found loop": (run_of(stood=standing(0.1, init=30.0)), run_of(stood=standing(0.13, init=31.0)), []),
     "slower: input": (run_of(stood=standing()), slower(standing(0.13, input_wait=9.0)), []),
     "slower: other work": (run_of(stood=standing()), slower(event=WIDER), []),
     "slower: other code": (run_of(stood=standing()), slower(event={"fingerprint": "x"}), []),

@@ -7,7 +7,7 @@ import json
 import pathlib
 import subprocess
 import sys
-import textwrap
+import tomllib
 from collections.abc import Callable
 from typing import Any
 
@@ -30,65 +30,7 @@ from jaxobs.facts.standing import Standing
 from jaxobs.facts.wall import TimeState
 from jaxobs.state.store import Store
 
-WRONG = """
-    import functools, os
-    import jax, jax.numpy as jnp, numpy as np
-    from jax.sharding import NamedSharding, PartitionSpec as P
-
-    @jax.jit
-    def ragged(batch): return batch["image"].sum()
-    for size in [32, 17, 29, 11, 23, 30, 26, 19, 14, 31, 22, 13, 27]:
-        ragged({"image": np.ones((size, 4), np.float32)})
-
-    @jax.jit
-    def scalar(state): return {"scale": state["scale"] * jnp.float32(2), "sum": state["sum"] + 1}
-    state = {"scale": 1.0, "sum": jnp.zeros(3)}
-    for _ in range(4):
-        state = scalar(state)
-
-    @jax.jit
-    def sharded(parameters, batch): return jax.tree.map(lambda leaf: leaf + batch.mean(), parameters)
-    mesh = jax.make_mesh((8,), ("data",))
-    batch = jax.device_put(np.ones(8, np.float32), NamedSharding(mesh, P("data")))
-    parameters = {"w": jnp.zeros((8, 8))}
-    for _ in range(4):
-        parameters = sharded(parameters, batch)
-
-    for _ in range(5):
-        jax.jit(lambda scores: scores * 2)(np.ones(3))
-
-    @functools.partial(jax.jit, static_argnames="length")
-    def window(x, length): return x * length
-    for length in range(8):
-        window(np.ones(3), length=length)
-
-    class Config: pass
-    @functools.partial(jax.jit, static_argnames="config")
-    def configured(x, config): return x * 2
-    configs = [Config() for _ in range(5)]
-    for config in configs:
-        configured(np.ones(3), config)
-
-    for size in range(40, 50):
-        jnp.sin(np.ones(size, np.float32))
-    ones = jnp.ones(5)
-    for _ in range(5):
-        jax.lax.scan(lambda carry, x: (carry + x, carry), 0.0, ones)
-
-    @jax.jit
-    def grown(xs): return sum(xs)
-    for count in range(1, 9):
-        grown([np.float32(1)] * count)
-
-    @jax.jit
-    def alternating(x): return x + 1
-    @jax.jit
-    def forgotten(x): return x - 1
-    for _ in range(6):
-        alternating(np.ones(3)), alternating(np.ones(4)), forgotten(np.ones(3))
-        jax.clear_caches()
-"""
-
+WRONG, SOUND = tomllib.loads(pathlib.Path(__file__).with_name("explained.toml").read_text(encoding="utf-8")).values()
 EXPECTED = {
     ("unbounded_shapes", "ragged"),
     ("weak_type_at_start", "scalar"),
@@ -102,23 +44,6 @@ EXPECTED = {
     ("eager_recompiles", "<eager>"),
 }
 
-SOUND = """
-    import jax, jax.numpy as jnp, numpy as np
-
-    def loss(parameters, batch): return jnp.mean((batch @ parameters["w"] + parameters["b"]) ** 2)
-    @jax.jit
-    def step(parameters, batch):
-        gradients = jax.grad(loss)(parameters, batch)
-        return jax.tree.map(lambda p, g: p - 0.1 * g, parameters, gradients)
-    key = jax.random.key(0)
-    parameters = {"w": jax.random.normal(key, (4, 3)), "b": jnp.zeros(3)}
-    for size in [1, 2, 4, 8, 16, 32, 64] + [64] * 5 + [37]:
-        parameters = step(parameters, np.ones((size, 4), np.float32))
-    jitted = jax.jit(loss)
-    jax.grad(jitted)(parameters, jnp.ones((64, 4)))
-    print(float(jitted(parameters, jnp.ones((100, 4)))))
-"""
-
 
 def jaxobs_command(*arguments: object) -> subprocess.CompletedProcess[str]:
     """Runs `jaxobs` with these arguments as a user does."""
@@ -130,7 +55,7 @@ def jaxobs_command(*arguments: object) -> subprocess.CompletedProcess[str]:
 def recorded(folder: pathlib.Path, program: str) -> pathlib.Path:
     """The event log of a program."""
     script, log = folder / "program.py", folder / "events.jsonl"
-    script.write_text(textwrap.dedent(program))
+    script.write_text(program)
     done = jaxobs_command("run", "--port", 0, "--event-log", log, script)
     assert done.returncode == 0, done.stderr
     return log
@@ -185,7 +110,7 @@ def test_every_mistake_of_a_real_program_is_found(wrong: pathlib.Path, capsys: p
     assert ragged["subject"] == "batch['image'] dimension 0"
     assert ragged["data"]["sizes"] == sorted([32, 17, 29, 11, 23, 30, 26, 19, 14, 31, 22, 13, 27])
     assert ragged["count"] == 12
-    lines = textwrap.dedent(WRONG).splitlines()
+    lines = WRONG.splitlines()
     assert by_type["recreated_functions"]["subject"].rpartition(":")[2] == str(
         1 + next(n for n, line in enumerate(lines) if "lambda scores" in line)
     )

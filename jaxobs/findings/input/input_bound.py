@@ -55,7 +55,5 @@ def find(scene: Scene) -> Iterator[Case]:
                 "nothing meanwhile."
             ),
             advice=_PAUSES if part.paces else _WAITS,
-            where=part.where,
-            seconds=part.seconds,
-            data={"loop": part.loop.name},
-        )
+            where=part.where, seconds=part.seconds, data={"loop": part.loop.name},
+        )  # fmt: skip

@@ -26,8 +26,7 @@ def find(scene: Scene) -> Iterator[Case]:
         if took is None or took.share < LEAST_SHARE or took.seconds < LEAST_SECONDS:
             continue
         yield Case(
-            function=loop.name,
-            severity="warning",
+            function=loop.name, severity="warning",
             summary=(
                 f"At {took.line} SciPy estimates derivatives by finite differences: it calls "
                 f"{'single operations' if loop.name == EAGER else f'`{loop.name}`'} once more for each parameter. This "
@@ -39,7 +38,5 @@ def find(scene: Scene) -> Iterator[Case]:
                 "`least_squares`, `root` and `curve_fit`, pass `jac=jax.jit(jax.jacfwd(f))`, one call for all "
                 "parameters. SciPy computes in float64: set `jax_enable_x64`."
             ),
-            where=took.line,
-            seconds=took.seconds,
-            data={"share": took.share},
-        )
+            where=took.line, seconds=took.seconds, data={"share": took.share},
+        )  # fmt: skip

@@ -40,12 +40,10 @@ def find(scene: Scene) -> Iterator[Case]:
         f"{span.of}{f', above all at {where}' if where else ''}.",
         advice="Unless the steps need its results: evaluate less often, such as every 20th step or once an epoch, or "
         "on a part of the data, and read the results once per evaluation.",
-        where=where,
-        count=loop.steps,
-        seconds=wall.seconds.get("eval", 0.0),
+        where=where, count=loop.steps, seconds=wall.seconds.get("eval", 0.0),
         evidence=["The end of a step that was still running when an evaluation began may be a part of this."],
         data={"loop": loop.name, "share": spent / span.total},
-    )
+    )  # fmt: skip
 
 
 def _trains(loop: LoopState) -> bool:

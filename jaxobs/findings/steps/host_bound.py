@@ -37,8 +37,8 @@ _WHAT = {
     ),
     "checkpoint": (
         "Saving and restoring checkpoints",
-        "Save every so many minutes. Do not wait for each save: an asynchronous one goes on while the devices compute, "
-        "so call `wait_until_finished` only at the end.",
+        "Save every so many minutes. Do not wait for each save: an asynchronous one continues while the devices "
+        "compute, so call `wait_until_finished` only at the end.",
     ),
 }
 """The parts of the time, how bad they are, and what to do; Python may be all that a program is about."""

@@ -65,7 +65,7 @@ class ProcessEvents:
     """Sequence number of the latest manifest."""
 
     def add(self, event: Event | None) -> None:
-        """Keeps an event, if its kind is told."""
+        """Keeps an event of a kind that is shown."""
         if isinstance(event, Manifest):
             self.manifest = event
         elif isinstance(event, Exit):

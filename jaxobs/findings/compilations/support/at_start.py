@@ -1,4 +1,4 @@
-"""Patterns of functions that compile again at their start, for arguments that differ in one respect."""
+"""Patterns of functions that recompile at their start, for arguments that differ in one respect."""
 
 from __future__ import annotations
 

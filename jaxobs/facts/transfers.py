@@ -13,6 +13,8 @@ DIRECTIONS = ("device_to_host", "host_to_device")
 
 @dataclass(frozen=True, kw_only=True)
 class _Figures:
+    """Transfers of one line in one direction."""
+
     site: str
     """`file:line` in the user's code; `<unknown>` if a library does it on its own thread."""
     direction: str

@@ -106,7 +106,8 @@ class Clock:
         self._stopped.set()
         self._outputs.wake()
         threads.join(self._thread)
-        if (wall := self._calls._wall) is not None:
+        wall = self._calls._wall
+        if wall is not None:
             wall.rest.saw("idle" if self._loops else None)
 
     def found(self, loops: Sequence[Seen], median: float) -> None:
@@ -159,12 +160,12 @@ class Clock:
             if wall is None or wall.thread is None or not wall.at_rest:
                 return  # seconds at rest before the scope count with the next look
             self._made += 1
-            computed = self._computed()  # at once: the device goes on while the stack is read
+            computes = self._compute()  # at once: the device goes on while the stack is read
             frames = threads.current_frames()
             if wall.thread not in frames:
                 return
             if self._loops:
-                look = self._look(wall.thread, frames[wall.thread], computed)
+                look = self._look(wall.thread, frames[wall.thread], computes=computes)
                 if look.computes and not look.spot.called_back:
                     look.spot = self._called_back(frames) or look.spot
                 frames.clear()
@@ -175,7 +176,7 @@ class Clock:
                 seconds = wall.rest.saw(None)
                 for thread in (wall.thread, *[*self._calls.threads][: MOST_THREADS - 1]):
                     if thread in frames:
-                        look = self._look(thread, frames[thread], computed)
+                        look = self._look(thread, frames[thread], computes=computes)
                         look.seconds = seconds
                         self._early.setdefault(thread, deque(maxlen=MOST_EARLY)).append(look)
                     else:
@@ -193,8 +194,8 @@ class Clock:
         computed = sum(each.seconds for each in lately if each.computes and not each.spot.called_back)
         return computed > COMPUTED_PART * COMPUTED_SECONDS
 
-    def _look(self, thread: int, frame: FrameType, computed: str | None) -> Look:
-        computes = computed is not None or not arrived(awaited(frame))
+    def _look(self, thread: int, frame: FrameType, *, computes: bool) -> Look:
+        computes = computes or not arrived(awaited(frame))
         spot, latest = self._spots.of(frame), self._calls.latest
         called = 0.0 if latest is None else latest.latest
         computes = computes or spot.waits
@@ -202,7 +203,7 @@ class Clock:
         # A read of an array on the CPU has no frame, and the output of the last call is known of some calls only.
         blind = not (computes or runs or spot.in_jax or self._calls.threads - {thread})
         computes = computes or (blind and self._anything_computes())
-        return Look(perf_counter(), 0.0, spot, computes, computed, runs, latest, called)
+        return Look(perf_counter(), 0.0, spot, computes, runs, latest, called)
 
     def _called_back(self, frames: Mapping[int, FrameType]) -> Spot | None:
         """Returns the spot of Python that a compiled program has called on a thread of its own."""
@@ -210,10 +211,17 @@ class Clock:
         spot = next(map(self._spots.of, found), None)
         return spot if spot is not None and spot.line else None
 
-    def _computed(self) -> str | None:
-        """Returns what a device computes for, a step first; None if it computes no result of a call."""
-        found = {each.computing for each in list(self._calls.functions.values())} - {None}
-        return "step" if "step" in found else next(iter(found), None)
+    def _compute(self) -> bool:
+        """Returns whether something is computed that a call of the charged thread returned."""
+        for function in list(self._calls.functions.values()):
+            reference = function.output
+            if reference is not None:
+                array = reference()
+                if array is not None and not arrived(array):
+                    return True
+                if function.output is reference:
+                    function.output = None
+        return False
 
     def _anything_computes(self) -> bool:
         """Returns whether a device computes an array of any call, as of lately."""
@@ -225,7 +233,8 @@ class Clock:
 
     def _runs(self, thread: int, *, probe: bool) -> bool:
         """Returns whether a thread is in Python or in a library's code, and not blocked; true if unknown."""
-        if (processor := self._processors.get(thread)) is None:
+        processor = self._processors.get(thread)
+        if processor is None:
             if len(self._processors) >= MOST_THREADS:
                 self._processors.clear()
             processor = self._processors[thread] = Processor(thread)
@@ -246,11 +255,11 @@ class Clock:
         called = next((each for each in functions if spot.innermost in each.places), None)
         evaluations = [each for each in functions if each.category == "eval"][-MOST_EVALUATIONS:]
         of = (evaluations and self._nearest(spot, evaluations)) or called or look.latest
-        # An evaluation may wait for the steps that were dispatched before it.
-        work = "eval" if of is not None and of.category == "eval" and look.computed != "step" else "step"
+        work = "eval" if of is not None and of.category == "eval" else "step"
         if look.computes or called is not None:
             return work
-        if (at := self._position(spot, (*self._loops, *evaluations))) == IN_INPUT:
+        at = self._position(spot, (*self._loops, *evaluations))
+        if at == IN_INPUT:
             return "input_wait"
         line = self._in_jax.get(spot.line, InJax())
         if (spot.reads and not line.is_waiting) or (spot.in_jax and line.is_reading):
@@ -291,7 +300,8 @@ class Clock:
     def _note_reading(self, wall: Wall, look: Look, category: str) -> None:
         """Counts as reading, afterwards too, the operations that a line dispatches to read their results at once."""
         spot = look.spot
-        if (line := self._in_jax.get(spot.line)) is None:
+        line = self._in_jax.get(spot.line)
+        if line is None:
             if len(self._in_jax) >= MOST_LINES:
                 return
             line = self._in_jax[spot.line] = InJax()
@@ -313,7 +323,8 @@ class Clock:
 
     def host_lines(self, loop: str) -> tuple[HostLine, ...]:
         """Returns the lines at which the thread spent most, given the name of the loop that does most."""
-        if not (total := self._since_first_step(loop)):
+        total = self._since_first_step(loop)
+        if not total:
             return ()
         lines = sorted((each for each in self.lines.copy().items() if each[0][0]), key=itemgetter(1), reverse=True)
         shown = [each for each in lines if each[1] > LEAST_SHOWN * total][:MOST_SHOWN]

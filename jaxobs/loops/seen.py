@@ -13,7 +13,7 @@ from time import perf_counter
 from types import CodeType, FrameType
 from typing import Any
 
-from jaxobs.base.arrivals import arrays, arrived, reference
+from jaxobs.base.arrivals import arrays
 from jaxobs.loops import call_places
 
 MOST_RECENT = 513
@@ -22,9 +22,6 @@ LARGE_BYTES = 2**20
 """Bytes of an array whose copying costs something."""
 CARRY_LOOKS, CARRY_BYTES = 6, 64
 """Calls that are looked at for what they carry on, and bytes of an array that is more than a key or a number."""
-KEEP_SECONDS, MOST_GIVEN = 0.0005, 4
-"""Between two calls of a function whose output is kept in sight, which costs up to a microsecond, and arrays that an
-evaluation is given and that are looked at: its first arguments, as it is given the parameters first."""
 PLACE_SECONDS = 0.05
 """Between two closer looks at calls of a function."""
 SLOW, SLOW_SECONDS = 3.0, 0.1
@@ -40,9 +37,9 @@ class Seen:
     """The calls of one function that were seen."""
 
     __slots__ = (
-        "again", "awaited", "began", "carries", "category", "compiled", "due", "evaluates", "first", "folded",
-        "ignored", "kept", "large", "long", "looks", "marks", "met", "name", "output", "place", "places", "produces",
-        "recent", "returned", "window",
+        "again", "began", "carries", "category", "compiled", "due", "evaluates", "first", "folded", "ignored", "kept",
+        "large", "long", "looks", "marks", "met", "name", "output", "place", "places", "produces", "recent", "returned",
+        "window",
     )  # fmt: skip
 
     def __init__(
@@ -74,8 +71,6 @@ class Seen:
         """... and arrays that the latest of them returned."""
         self.output: weakref.ref[Any] | None = None
         """An array that one of the latest calls returned."""
-        self.awaited: weakref.ref[Any] | None = None
-        """An array that one of the latest evaluations was given before it was computed."""
         self.kept = 0.0
         """The moment from which on that of the next call is kept in sight."""
         self.began = min((mark[0] for mark in compiled), default=perf_counter())
@@ -105,20 +100,6 @@ class Seen:
         if self.place is None or not call_places.same(here, self.place):
             self.place = here
         self.due = now + PLACE_SECONDS
-
-    def keep(self, now: float, args: Sequence[Any], output: Any) -> None:
-        """Keeps in sight what a call returned, and of an evaluation what it waits for: the latest step."""
-        self.kept, self.output = now + KEEP_SECONDS, reference(output)
-        if self.evaluates:
-            given = itertools.islice(arrays(args[::-1]), MOST_GIVEN)
-            self.awaited = next((weakref.ref(each) for each in given if not arrived(each)), None)
-
-    @property
-    def computing(self) -> str | None:
-        """The category that a device computes for, `step` while an evaluation waits for one; None if it does not."""
-        if not arrived(self.awaited and self.awaited()):
-            return "step"
-        return None if arrived(self.output and self.output()) else self.category or "unknown"
 
     def given(self, args: Sequence[Any], kwargs: Mapping[str, Any], output: Any) -> None:
         """Takes in the arguments of a call, and what the call returned."""

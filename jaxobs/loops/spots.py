@@ -72,9 +72,7 @@ class Look:
     """Seconds at rest that it stands for."""
     spot: Spot
     computes: bool
-    """Whether a device computed, ..."""
-    computed: str | None
-    """... and for what (see `Seen.computing`), if that is known."""
+    """Whether a device computed."""
     runs: bool
     latest: Seen | None
     """The function that was called last."""

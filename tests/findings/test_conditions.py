@@ -320,15 +320,16 @@ def test_checkpoints_that_hold_a_loop_up(saves: int, severity: str) -> None:
 def test_evaluations_that_take_most_of_a_training() -> None:
     """With the line; not a few, nor those that are less, or short, or that no step follows."""
     lines = (HostLine(line="a.py:7", category="eval", seconds=30.0, share=0.6),)
-    loop = dataclasses.replace(LOOP, lines=lines, carries=True, ended=NOW - 4)
+    loop = dataclasses.replace(LOOP, lines=lines, carries=True, ended=NOW - 4, steps=90)
     often = dataclasses.replace(most := wall(init=9.0, step=20.0, eval=30.0), evaluations=9)
     (finding,) = found(loops=(loop,), wall=often)
     assert (finding.finding, finding.severity, finding.where) == ("frequent_evaluation", "warning", "a.py:7")
     assert "evaluates for 60 % of the time since the first step, above all at a.py:7" in finding.summary
     assert [each.where for each in found(loops=(dataclasses.replace(loop, lines=()),), wall=often)] == [None]
     assert not found(loops=(loop,), wall=dataclasses.replace(most, evaluations=2)), "before and after the training"
-    for other in ({"ended": NOW - 10}, {"carries": False}):
-        assert not found(loops=(dataclasses.replace(loop, **other),), wall=often), "a test at the end, no training"
+    for other in ({"ended": NOW - 10}, {"carries": False}, {"steps": 91}):
+        silent = dataclasses.replace(loop, **other)
+        assert not found(loops=(silent,), wall=often), "a test at the end, no training, or waits for many steps"
     for recent in ({"step": 31.0, "eval": 30.0}, {"step": 2.0, "eval": 9.9}):
         assert not found(loops=(loop,), wall=dataclasses.replace(often, seconds=recent, recent=recent))
 

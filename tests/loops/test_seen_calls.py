@@ -15,8 +15,8 @@ import pytest
 
 from jaxobs.base.arrivals import reference
 from jaxobs.loops.loop_outputs import LoopOutputs
-from jaxobs.loops.seen import KEEP_SECONDS, Seen
-from jaxobs.loops.seen_calls import FEWEST_CALLS, FEWEST_COMPILED, SeenCalls
+from jaxobs.loops.seen import Seen
+from jaxobs.loops.seen_calls import FEWEST_CALLS, FEWEST_COMPILED, KEEP_SECONDS, SeenCalls
 from jaxobs.state.wall import Wall
 
 

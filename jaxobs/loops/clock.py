@@ -287,7 +287,7 @@ class Clock:
         if spot.differences:
             self._differences[spot.differences] += look.seconds
         if category == "eval":
-            wall.evaluated(self._loops[0].made)
+            wall.evaluated(sum(each.made for each in list(self._calls.functions.values()) if each.category == "step"))
         if spot.in_jax or spot.reads:
             self._note_reading(wall, look, category)
         if look.when - look.called < USUAL * self._median:

@@ -87,7 +87,7 @@ XPROF = Row("0.10.2", ("3.11", "3.12", "3.13"), packages=("xprof==2.24.2",), nam
 """XProf, with which `jaxobs profile` is compared."""
 FREE_THREADED = Row(NEWEST, ("3.13t",), packages=(), options=("--only-binary=:all:",))
 """Without the GIL, for `make trust`; `tools/newer_python 3.13t` builds such a Python."""
-FUZZ = Row("0.10.2", ("3.11", "3.12", "3.13"), packages=("atheris==3.0.0",), name="fuzz")
+FUZZ = Row("0.10.2", ("3.11", "3.12", "3.13"), packages=("atheris==3.0.0", "pyyaml==6.0.4"), name="fuzz")
 """Coverage-guided fuzzing: `python -m tools.fuzz_readers --guided 60`."""
 _ZOO_PYTHONS = ("3.11", "3.12", "3.13")
 ZOO = Row(

@@ -32,7 +32,7 @@ class Wall(Account):
         """Seconds by category in the latest minutes; its clock is their sum."""
         self.serves = False
         """As in `TimeState`."""
-        self.evaluations, self._evaluated = 0, -1.0
+        self.evaluations, self._evaluated = 0, -1
 
     def phase_began(self, phase: str) -> None:
         """JAX begins to trace, lower or compile on this thread."""
@@ -88,8 +88,8 @@ class Wall(Account):
         self._phases = []
         super()._charge(thread)
 
-    def evaluated(self, steps: float) -> None:
-        """An evaluation begins or continues, after so many steps or seconds of steps: a new one if there are more."""
+    def evaluated(self, steps: int) -> None:
+        """An evaluation begins or continues, after so many steps: a new one if there are more than before."""
         self.evaluations += steps != self._evaluated
         self._evaluated = steps
 

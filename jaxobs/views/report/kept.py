@@ -28,10 +28,9 @@ class Newest:
     @property
     def texts(self) -> Sequence[str]:
         """The oldest first."""
-        self._texts = deque(
-            [each if isinstance(each, str) else encode(each()) for each in self._texts], self._texts.maxlen
-        )
-        return self._texts  # type: ignore[return-value]
+        made = [each if isinstance(each, str) else encode(each()) for each in self._texts]
+        self._texts = deque(made, self._texts.maxlen)
+        return made
 
     def add(self, make: Callable[[], Any]) -> None:
         """Takes one in, and releases the oldest beyond the bound."""

@@ -22,6 +22,7 @@ IN_LOOP = "loop"
 _ITERATES = frozenset(("FOR_ITER", "GET_ITER"))
 _POOL = os.path.join("concurrent", "futures", "thread.py")
 _NAMES = frozenset(("LOAD_ATTR", "LOAD_DEREF", "LOAD_FAST", "LOAD_GLOBAL", "LOAD_METHOD", "LOAD_NAME"))
+_BACK = frozenset(number for number, name in enumerate(dis.opname) if "BACKWARD" in name)
 _LEAVES = ("JUMP_BACKWARD", "JUMP_FORWARD", "RAISE_", "RERAISE", "RETURN_CONST", "RETURN_VALUE")
 
 
@@ -104,6 +105,8 @@ def _all_loops(code: CodeType) -> tuple[set[int], ...]:
 
     They do not lie together: from Python 3.12 on, handlers of exceptions are behind all other code.
     """
+    if _BACK.isdisjoint(code.co_code[::2]):
+        return ()  # without a disassembly, which takes long for a large module
     every = list(bytecode := dis.Bytecode(code))
     after: dict[int, list[int]] = {each.offset: [] for each in every}
     for number, each in enumerate(every):
@@ -150,9 +153,11 @@ def _same_loop(code: CodeType, at: int, call: int) -> bool:
 @functools.lru_cache(maxsize=256)
 def calls(code: CodeType, at: int, name: str | None = None) -> bool:
     """Returns whether the instruction there is a call, or one of a function or method of that name."""
-    operations, at = list(dis.get_instructions(code)), instruction(code, at)
-    call = next((each.positions for each in operations if each.offset == at and "CALL" in each.opname), None)
-    if name is None or call is None or call.lineno is None:
-        return name is None and call is not None
-    names = [each.positions for each in operations if each.opname in _NAMES and each.argval == name]
-    return any(each and (each.lineno, each.col_offset) == (call.lineno, call.col_offset) for each in names)
+    if "CALL" not in _name(code, at):
+        return False
+    if name is None or name not in (*code.co_names, *code.co_varnames, *code.co_freevars, *code.co_cellvars):
+        return name is None
+    starts = [(line, column) for line, _, column, _ in code.co_positions()]
+    call = starts[instruction(code, at) // 2]
+    names = [each for each in dis.get_instructions(code) if each.opname in _NAMES and each.argval == name]
+    return call[0] is not None and any(starts[each.offset // 2] == call for each in names)

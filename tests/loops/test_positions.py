@@ -182,3 +182,14 @@ def test_the_name_of_what_is_called() -> None:
     other = holder.other = named
     assert [named(), named(abs(len(LOOPS))), holder.named(max(1, 2))] == [True] * 3
     assert [other(), holder.other(named)] == [False] * 2
+
+
+def test_code_is_taken_apart_only_for_a_loop_or_a_name_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look must cost the same in a module of 10,000 instructions; under tracemalloc its disassembly takes a second."""
+    scope: dict[str, Any] = {"sys": sys, "place": place}
+    exec("def large():\n" + "    str(1)\n" * 2000 + "    return place(sys._getframe())", scope)
+    monkeypatch.setattr("dis._get_instructions_bytes", None)
+    (code, at), *_ = scope["large"]()
+    assert calls(code, at) and not calls(code, at, "sleep") and _all_loops(code) == ()
+    with pytest.raises(TypeError):
+        calls(code, at, "place")

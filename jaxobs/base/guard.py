@@ -27,7 +27,7 @@ logger = logging.getLogger("jaxobs")
 # Reentrant: a signal handler of the program may call into jaxobs while this thread is in here.
 _lock = threads.RLock()
 _errors: Counter[str] = Counter()
-_latest: dict[str, tuple[float, str]] = {}
+_latest: dict[str, tuple[float, float, str]] = {}
 _MOST_TEXT = 300
 _LACKS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _raise_errors = bool(os.environ.get("JAXOBS_RAISE_INTERNAL_ERRORS"))
@@ -45,8 +45,9 @@ def internal_error(where: str, error: BaseException, path: str | None = None) ->
         _errors[where] += 1
         first = _errors[where] == 1
         with contextlib.suppress(Exception):
-            since, _ = _latest.get(where, (time.time(), ""))
-            _latest[where] = since, f"{type(error).__name__}: {error}"[:_MOST_TEXT]
+            now = time.time()
+            since = _latest[where][0] if where in _latest else now
+            _latest[where] = since, now, f"{type(error).__name__}: {error}"[:_MOST_TEXT]
     if first:
         _log(where, error)
 
@@ -70,8 +71,8 @@ def internal_errors() -> dict[str, int]:
         return dict(_errors)
 
 
-def latest_errors() -> dict[str, tuple[float, str]]:
-    """Returns the time of the first failure of jaxobs itself, and the latest one in words, by place."""
+def latest_errors() -> dict[str, tuple[float, float, str]]:
+    """Returns the times of the first and the latest failure of jaxobs itself, and the latest in words, by place."""
     with _lock:
         return dict(_latest)
 

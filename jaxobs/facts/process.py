@@ -91,6 +91,8 @@ class InternalError:
 
     since: float
     """Time of the first failure with that name."""
+    latest: float | None = None
+    """Time of the latest one; None from older versions."""
     text: str
     """Type and message; of the system's errors with number and path."""
 

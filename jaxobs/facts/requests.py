@@ -87,6 +87,15 @@ class RecentRequests:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RequestFailure:
+    """An exception that ended a request; the fields are those of `Error`."""
+
+    error: str
+    message: str | None
+    call_site: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RouteState:
     """The requests of one route that have ended."""
 
@@ -97,6 +106,8 @@ class RouteState:
     """Requests by `cold`, then by outcome: `{"true": {"ok": 2}, "false": {"ok": 998}}`."""
     seconds: Mapping[str, Histogram] = field(default_factory=dict)
     """Seconds of requests by `cold`, without the time in a queue."""
+    failure: RequestFailure | None = None
+    """The exception of a late request that failed; None if none raised."""
     waited: int = 0
     """Requests that compiled nothing, but spent most of their time while something compiled elsewhere in the process,
     ended after it, and took at least twice their route's median once that is known: they waited for its program, or for

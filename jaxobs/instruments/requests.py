@@ -20,9 +20,10 @@ from jaxobs.base import config, threads
 from jaxobs.base.guard import guarded
 from jaxobs.facts.compilations import OTHER, Compilation
 from jaxobs.facts.events import Event
-from jaxobs.facts.requests import REQUEST_OUTCOMES
+from jaxobs.facts.requests import REQUEST_OUTCOMES, RequestFailure
 from jaxobs.instruments import uses
 from jaxobs.instruments.generating import Generating
+from jaxobs.recorder import user_errors
 from jaxobs.state import store
 from jaxobs.state.routes import MOST_COMPILED, MOST_WAITING, Routes, open_request
 from jaxobs.state.store import Store
@@ -34,6 +35,8 @@ off = config.disabled()
 
 _current: contextvars.ContextVar[request | None] = open_request
 MOST_NESTED = 16
+MOST_TOLD, TOLD_SECONDS = 200, 1.0
+"""Characters of an exception's text, and seconds for which the exception of a route stands before another is read."""
 
 _connected: Store | None = None
 _known_in: Any = None
@@ -112,7 +115,7 @@ class request(Generating):  # noqa: N801 - read as a word: `with request("predic
         if self._taken is not True and not self._one_ended(sys._getframe(1), error):
             return
         try:
-            self.finish("ok" if error is None else outcome_of(error))
+            self.finish("ok" if error is None else outcome_of(error), error)
             self.leave()
         except Exception as failure:
             _failed(failure)
@@ -189,7 +192,7 @@ class request(Generating):  # noqa: N801 - read as a word: `with request("predic
         self._token = _current.set(self)
         self._began = perf_counter()
 
-    def finish(self, outcome: str = "ok") -> None:
+    def finish(self, outcome: str = "ok", error: BaseException | None = None) -> None:
         """Ends the request now: later work in its context is not part of it. Later calls change nothing."""
         ended = perf_counter()
         if not self._open:
@@ -210,6 +213,12 @@ class request(Generating):  # noqa: N801 - read as a word: `with request("predic
             route = self._routes.route(self.route)
             if route.name == OTHER and self.route != OTHER:
                 self._store.drop("routes")
+        if error is not None and outcome == "error" and ended > route.told_until:
+            route.told_until = ended + TOLD_SECONDS
+            route.failure = RequestFailure(
+                error=type(error).__name__, call_site=user_errors.call_site(error),
+                message=user_errors.text(error)[:MOST_TOLD] if self._store.settings.static_values else None,
+            )  # fmt: skip
         waiting = route.waiting
         waiting.append(
             (ended, ended - self._began, outcome, cold, queue_seconds, batch, self._compiled, self._generation, False)
@@ -282,11 +291,11 @@ class Served(request):
         super().__init__(path)
         self._name_so_far = name_so_far
 
-    def end(self, name: Callable[[], str], outcome: str) -> None:
+    def end(self, name: Callable[[], str], outcome: str, error: BaseException | None = None) -> None:
         """Ends the request, under the name that its tokens were counted under if they were."""
         if self._generation is None or self._generation.counts is None:
             self.route = name()
-        self.finish(outcome)
+        self.finish(outcome, error)
 
     def _route_so_far(self) -> str | None:
         name = self._name_so_far()

@@ -95,9 +95,8 @@ class _Exchange:
             if not self.request.is_open:
                 return
             outcome = "cancelled" if given_up else requests.outcome_of_status(self._status)
-            self.request.end(
-                lambda: self._named or self._name(), outcome if error is None else requests.outcome_of(error)
-            )
+            outcome = outcome if error is None else requests.outcome_of(error)
+            self.request.end(lambda: self._named or self._name(), outcome, error)
             self.request.leave()
 
     def _name_so_far(self) -> str | None:

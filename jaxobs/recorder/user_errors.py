@@ -22,8 +22,10 @@ MOST_FRAMES = 40
 _MOST_CHAINED = 8
 _MOST_KNOWN = 64
 _SAME_SECONDS = 10.0
-_LIBRARIES = ("jax", "jaxlib", "numpy", "tensorflow")
+_LIBRARIES = ("aiohttp", "grpc", "jax", "jaxlib", "numpy", "tensorflow", "urllib")
 """Packages whose exceptions may make their text themselves: nobody else's `__str__` is run."""
+_PLAIN = (str, int, float, bool, type(None))
+"""Types of arguments that Python itself prints."""
 
 
 def parsed_error(error: BaseException) -> OomText | None:
@@ -49,8 +51,16 @@ def chain(error: BaseException) -> list[BaseException]:
 def text(error: BaseException) -> str:
     """Returns the message of an error; empty if only the user's code could tell."""
     with contextlib.suppress(Exception):
-        return str(error) if _makes_its_text(error) else BaseException.__str__(error)
+        if _makes_its_text(error):
+            return str(error)
+        given = _arguments_of(error)
+        plain = [str(each) for each in given if type(each) in _PLAIN]
+        return BaseException.__str__(error) if len(plain) == len(given) else ", ".join(plain)
     return ""
+
+
+_arguments_of = vars(BaseException)["args"].__get__
+"""By the method of the base class: an exception type may have `args` of its own."""
 
 
 def _makes_its_text(error: BaseException) -> bool:

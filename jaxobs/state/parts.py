@@ -81,7 +81,8 @@ class ProcessFacts:
             capabilities=dict(self.capabilities),
             internal_errors=guard.internal_errors(),
             latest_errors={
-                each: InternalError(since=at, text=text) for each, (at, text) in guard.latest_errors().items()
+                each: InternalError(since=since, latest=latest, text=text)
+                for each, (since, latest, text) in guard.latest_errors().items()
             },
             dropped=dict(self._dropped),
             collect_seconds=collect_seconds,

@@ -21,7 +21,15 @@ from typing import Any, NamedTuple, cast
 
 from jaxobs.base import threads
 from jaxobs.facts.compilations import OTHER, Compilation
-from jaxobs.facts.requests import EngineState, Latency, RecentRequests, RequestCompilation, RequestRecord, RouteState
+from jaxobs.facts.requests import (
+    EngineState,
+    Latency,
+    RecentRequests,
+    RequestCompilation,
+    RequestFailure,
+    RequestRecord,
+    RouteState,
+)
 from jaxobs.metrics.buckets import BATCH_BOUNDS, QUEUE_BOUNDS, REQUEST_BOUNDS
 from jaxobs.state.call_stats import MutableHistogram, label
 from jaxobs.state.generations import Generation, Generations
@@ -97,6 +105,10 @@ class Route:
         self._batches = MutableHistogram(BATCH_BOUNDS)
         self._batch_size = 0
         self.generations = Generations()
+        self.failure: RequestFailure | None = None
+        """As in `RouteState`."""
+        self.told_until = -math.inf
+        """Time by `time.perf_counter` until which no further exception is told: a request pays for its text."""
 
     def drain(self) -> None:
         """Counts the requests that wait for it, a field of all of them at a time."""
@@ -167,6 +179,7 @@ class Route:
                 recent=self._counts(now),
                 requests={cold: dict(by_outcome) for cold, by_outcome in self._requests.items()},
                 seconds={cold: histogram.frozen() for cold, histogram in self._seconds.items()},
+                failure=self.failure,
                 waited=sum(self._waited.counts),
                 waited_seconds=self._waited.sum,
                 per_second=self._rate(now),

@@ -37,6 +37,7 @@ from jaxobs.facts.cache import CacheLookup
 from jaxobs.facts.compilations import Change
 from jaxobs.facts.memory import DeviceMemory
 from jaxobs.facts.process import Exit, Manifest
+from jaxobs.facts.steps import Step
 from jaxobs.ops.diagnosis import Inputs, diagnose, gather
 from jaxobs.state.store import Store
 
@@ -50,6 +51,9 @@ def _lines(path: pathlib.Path) -> list[dict[str, Any]]:
     text = path.read_text(encoding="utf-8")
     assert text == "" or text.endswith("\n")
     return [json.loads(line) for line in text.splitlines()]
+
+
+_SECONDS = ("seconds", "least_seconds", "most_seconds", "median_seconds")
 
 
 def _log(store: Store, path: object, **settings: Any) -> EventLog:
@@ -221,7 +225,7 @@ def test_a_folder_that_goes_away_costs_events_and_nothing_else(
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
-def test_a_full_disk_costs_events_and_nothing_else() -> None:
+def test_a_full_disk_costs_events_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every write fails, every event is counted, and the program never hears of it: whoever asks for its state does."""
     store = Store()
     log = _log(store, "/dev/full")
@@ -230,8 +234,12 @@ def test_a_full_disk_costs_events_and_nothing_else() -> None:
     log.close()
     assert store.snapshot().observer.dropped == {"event_log_write": 5}
     assert guard.internal_errors().keys() == {"event_log"}
+    store.record(Step(time=time.time() + 1, loop="train", count=9, last=9, **dict.fromkeys(_SECONDS, 1.0)))
     with endpoints.serving(store) as handle:
         [cause] = diagnose(gather(Inputs(targets=(handle.url,)))).causes
+        now = time.time() + 700
+        monkeypatch.setattr("jaxobs.state.store.time.time", lambda: now)
+        assert not diagnose(gather(Inputs(targets=(handle.url,)))).causes, "it was ten minutes ago"
     assert cause.id == "disk_full" and "[Errno 28]" in cause.evidence[0].text and "/dev/full" in cause.evidence[0].text
 
 

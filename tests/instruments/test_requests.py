@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import time
+import urllib.error
 from collections import deque
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -20,6 +22,7 @@ import jaxobs
 from jaxobs.base import guard
 from jaxobs.facts.compilations import OTHER
 from jaxobs.facts.requests import RecentRequests, RouteState
+from jaxobs.instruments import requests
 from jaxobs.state import store
 from jaxobs.state.routes import MOST_COMPILED, MOST_ROUTES, MOST_TOLD, Route, Routes, covered, latency
 
@@ -192,6 +195,29 @@ def test_how_a_request_ends_is_counted_and_what_it_raises_goes_on_unchanged() ->
     with jaxobs.request("predict") as scope:
         scope.outcome = "nonsense"
     assert outcomes("predict") == {"error": 1, "cancelled": 1, "client_error": 1, "ok": 1}
+
+
+def test_a_route_has_the_exception_of_a_late_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plain part of the text and the line are told, once a second at most. No code of the program makes the text."""
+    now = [1000.0]
+    monkeypatch.setattr(requests, "perf_counter", lambda: now[0])
+
+    class Hostile:
+        def __repr__(self) -> str:
+            raise SystemExit
+
+    def failure(error: Exception) -> tuple[str, str | None, str]:
+        with contextlib.suppress(type(error)), jaxobs.request("predict"):
+            raise error
+        found = route("predict").failure
+        assert found is not None and found.call_site is not None
+        return found.error, found.message, found.call_site.partition(":")[0]
+
+    assert failure(KeyError("user", Hostile(), 7)) == ("KeyError", "user, 7", __file__)
+    assert failure(ValueError("too soon")) == ("KeyError", "user, 7", __file__)
+    now[0] += 1.5
+    refused = urllib.error.URLError(ConnectionRefusedError(111, "Connection refused"))
+    assert failure(refused)[:2] == ("URLError", "<urlopen error [Errno 111] Connection refused>")
 
 
 def test_the_latest_requests_are_counted_apart(monkeypatch: pytest.MonkeyPatch) -> None:

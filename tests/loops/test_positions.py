@@ -185,7 +185,7 @@ def test_the_name_of_what_is_called() -> None:
 
 
 def test_code_is_taken_apart_only_for_a_loop_or_a_name_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A look must cost the same in a module of 10,000 instructions; under tracemalloc its disassembly takes a second."""
+    """A look costs the same in a module of 10,000 instructions, whose disassembly takes a second under tracemalloc."""
     scope: dict[str, Any] = {"sys": sys, "place": place}
     exec("def large():\n" + "    str(1)\n" * 2000 + "    return place(sys._getframe())", scope)
     monkeypatch.setattr("dis._get_instructions_bytes", None)

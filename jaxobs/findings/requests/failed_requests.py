@@ -14,6 +14,8 @@ FEWEST = 5
 """Failed requests that count: fewer are chance."""
 LEAST_SHARE = 0.05
 CRITICAL_SHARE = 0.5
+MOST_RAISED = 160
+"""Characters of an exception."""
 
 LETS_GO = 12
 """A minute of looks: a share near the bound comes and goes."""
@@ -29,18 +31,20 @@ def find(scene: Scene) -> Iterator[Case]:
         if failed < FEWEST or failed < LEAST_SHARE * total:
             continue
         kinds = [each for each in scene.errors if not each.uncaught]
-        latest = kinds[-1] if kinds else None
+        latest = kinds[-1] if kinds else route.failure
+        raised = "" if latest is None else f"{latest.error}: {latest.message}" if latest.message else latest.error
         yield Case(
             subject=route.route,
             severity="critical" if failed >= CRITICAL_SHARE * total else "warning",
-            summary=f"{failed:,} of {total:,} requests to `{route.route}` failed ({failed / total:.0%}){lately}.",
+            summary=f"{failed:,} of {total:,} requests to `{route.route}` failed ({failed / total:.0%}){lately}"
+            + (f", a late one by `{raised[:MOST_RAISED]}`." if raised else "."),
             advice=(
-                latest.advice if latest is not None and latest.advice else
-                "Read the exception in the server's own log: jaxobs counts how requests end, but does not keep their "
-                "tracebacks."
+                kinds[-1].advice if kinds and kinds[-1].advice else
+                f"See {latest.call_site}, where it was raised." if latest is not None and latest.call_site else
+                "Read the exception in the server's own log: these requests ended without one that jaxobs could see."
             ),
             where=latest.call_site if latest is not None else None,
             count=failed,
-            evidence=(f"{latest.error} at {latest.call_site}: {latest.meaning}",) if latest is not None else (),
+            evidence=(f"{kinds[-1].error} at {kinds[-1].call_site}: {kinds[-1].meaning}",) if kinds else (),
             data={"route": route.route, "share": failed / total},
         )  # fmt: skip

@@ -30,15 +30,15 @@ from jaxobs.ops.diagnosis import diagnose, result
 from jaxobs.ops.diagnosis.evidence import ALERT, METRIC, clean
 from jaxobs.ops.diagnosis.evidence import Evidence as EvidenceRead
 from jaxobs.ops.diagnosis.gathering.prometheus_api import Answer, Window
-from jaxobs.ops.diagnosis.knowledge import IMPACTS, UP
+from jaxobs.ops.diagnosis.knowledge import IMPACTS, SLOW, UP
 from jaxobs.ops.diagnosis.known import known
 from jaxobs.ops.diagnosis.result import Diagnosis, Quote
 
 WINDOW = 3600.0
 """Seconds before the webhook that are looked at, at least."""
 LONGEST = 6 * 3600.0
-BEFORE = 1800.0
-"""Seconds before the first alert that are looked at."""
+BEFORE = 0.5
+"""Share of the window that lies before the first alert, at least."""
 MOST_EVIDENCE = 100
 
 
@@ -56,7 +56,7 @@ def investigate(incident: Incident, where: Where, *, clock: Callable[[], float] 
     """Investigates an incident and returns the report."""
     now = clock()
     began = incident.began()
-    seconds = min(max(where.window, now - began + BEFORE), max(LONGEST, where.window))
+    seconds = min(max(where.window, now - began + BEFORE * where.window), max(LONGEST, where.window))
     window = Window(end=now, seconds=seconds)
     seen, answers = _both(incident, where, window, incident.names(), began)
     unseen = _is_unseen(seen, answers) and (_is_gone(answers) or not _was_seen(incident, where, window))
@@ -332,14 +332,19 @@ def _runbooks(names: Sequence[str]) -> list[str]:
 
 
 def _do_now(verdict: str, causes: Sequence[Cause], names: Sequence[str]) -> list[str]:
-    """Returns the mitigation of the cause's own runbook, else of the alerts'; nothing if nothing is wrong."""
+    """Returns what is to be done first: the first action of a cause that does more than slow the job, then mitigations.
+
+    These are from the cause's own runbook, else from the alerts'. Nothing is to be done if nothing is wrong.
+    """
     if verdict == result.NO_FAULT:
         return []
     pages = [known()[each.id].runbook for each in causes] or list(names)
     books = [runbooks.declared()[each] for each in pages if each in runbooks.declared()]
     if not books and causes:
         return list(dict.fromkeys(each.fix for each in causes))
-    return list(dict.fromkeys(runbooks.told(step, each) for each in books for step in each.runbook.mitigation))[:10]
+    first = [each.first_action for each in causes if each.first_action and each.impact != SLOW]
+    more = [runbooks.told(step, each) for each in books for step in each.runbook.mitigation]
+    return list(dict.fromkeys([*first, *more]))[:10]
 
 
 def _verify(causes: Sequence[Cause], names: Sequence[str]) -> list[str]:

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from jaxobs.ops.diagnosis.evidence import METRIC, Evidence, Observation
 
 STARTED = "jax_process_start_timestamp_seconds"
+BUILD = "jax_build_info"
+"""The versions that a process runs."""
 PROCESS = "jax_process_info"
 """Which process of its job an endpoint or a file is of."""
 TIME = "jax_time_seconds_total"

@@ -21,6 +21,8 @@ NO_EXIT = "the log of the process ends without an exit"
 """The text of the last that an event log says of a process that did not say that it ends."""
 FORMER = "former"
 """Field of the data of a sample of a process that was replaced: when its life was over."""
+INTERNAL = "internal:"
+"""Begins the name of an event that is a failure of jaxobs itself, which no program ends of."""
 RAISED, FATAL = "raised", "fatal"
 """Names of lines: the one that ends a traceback, and the message with which a library in C++ ends the process."""
 

@@ -16,6 +16,7 @@ from jaxobs.ops.diagnosis.evidence import (
     EVENT,
     FATAL,
     FORMER,
+    INTERNAL,
     LAST,
     LINE,
     METRIC,
@@ -115,6 +116,7 @@ def _case(name: str, known: Knowledge, evidence: Evidence, course: Courses) -> C
             continue
         case.shown[id(each)] = tuple(signs)
         passes = all(sign.passes for sign in signs) and each.data.get("uncaught") != "yes"
+        passes &= not each.name.startswith(INTERNAL)
         is_weak = all(sign.weak for sign in signs)
         at_the_end = ((passes and known.role == SYMPTOM) or is_weak) and had_ended(course, each)
         if at_the_end or (passes and went_on(course, each)) or (known.impact == ENDED and outlived(course, each)):

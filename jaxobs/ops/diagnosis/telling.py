@@ -71,7 +71,9 @@ def _cause(case: Case, standing: Mapping[str, Case], evidence: Evidence, course:
     kind = kinds.found(case.id, case.strong)
     where = next((clean(each.data["where"]) for each in case.strong if each.data.get("where")), None)
     advice = [each.data["advice"] for each in case.strong if each.data.get("advice")][:1]
-    actions = [*advice, *([kind[1]] if kind else ()), *_asked(case, where)]
+    of_kind = [kind[1]] if kind else []
+    actions = [*of_kind, *advice] if kind and kind[0].replaces else [*advice, *of_kind]
+    actions += _asked(case, where)
     general = [] if kind and (case.is_general or kind[0].replaces) else [case.known.fix]
     fixes = [*actions, *general]
     return Cause(

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from jaxobs.ops.diagnosis.counters import since
+from jaxobs.ops.diagnosis.counters import BUILD, since
 from jaxobs.ops.diagnosis.evidence import ALERT, MOST_TEXT, Observation, Source
 from jaxobs.ops.diagnosis.gathering import lives, metrics
 from jaxobs.ops.diagnosis.gathering.answers import Answers, Asked, TooLateError, shown
@@ -119,7 +119,7 @@ def _series(data: Mapping[str, Any], name: str, source: str, start: float) -> li
             onset = value
         sample = metrics.of_sample(name, labels, value, source, place, onset)
         sample = dataclasses.replace(sample, history=tuple(points))
-        is_state = name in (UP, FINDINGS) or name.startswith("kube_")
+        is_state = name in (UP, FINDINGS, BUILD) or name.startswith("kube_")
         found.append(dataclasses.replace(sample, time=since(sample)) if is_state else sample)
     return found
 

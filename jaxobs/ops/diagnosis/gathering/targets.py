@@ -9,12 +9,15 @@ from jaxobs.base.errors import JaxobsError
 from jaxobs.facts.events import Event
 from jaxobs.facts.process import Manifest
 from jaxobs.ops.diagnosis.counters import STARTED
-from jaxobs.ops.diagnosis.evidence import EVENT, LAST, METRIC, Observation, Source
+from jaxobs.ops.diagnosis.evidence import EVENT, INTERNAL, LAST, METRIC, Observation, Source
 from jaxobs.ops.diagnosis.gathering import event_logs, metrics
 from jaxobs.ops.diagnosis.gathering.answers import Answers, shown
 from jaxobs.ops.diagnosis.gathering.http import NoAnswerError
 from jaxobs.ops.diagnosis.knowledge import FINDINGS
 from jaxobs.views import client
+
+_LASTS = 600.0
+"""Seconds after the latest failure of jaxobs itself from which on it is over."""
 
 
 def read(url: str, timeout: float, answers: Answers) -> tuple[list[Observation], Source]:
@@ -34,10 +37,11 @@ def read(url: str, timeout: float, answers: Answers) -> tuple[list[Observation],
     found = [each for each in told if each.kind != LAST]  # It runs.
     found += [
         Observation(
-            kind=EVENT, source=name, name=f"internal:{where}", time=error.since, text=error.text,
+            kind=EVENT, source=name, name=f"{INTERNAL}{where}", time=error.since, text=error.text,
             process=f"process {snapshot.process.process_index}",
         )
         for where, error in snapshot.observer.latest_errors.items()
+        if error.latest is None or snapshot.time - error.latest < _LASTS
     ]  # fmt: skip
     notes = []
     try:

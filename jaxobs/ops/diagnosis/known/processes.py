@@ -10,7 +10,18 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from jaxobs.findings.fleet.straggler import LEAST_SECONDS, SLOWER
 from jaxobs.ops.diagnosis import counters
-from jaxobs.ops.diagnosis.evidence import END, LAST, LINE, METRIC, PROGRESS, START, Evidence, Observation, is_before
+from jaxobs.ops.diagnosis.evidence import (
+    END,
+    EVENT,
+    LAST,
+    LINE,
+    METRIC,
+    PROGRESS,
+    START,
+    Evidence,
+    Observation,
+    is_before,
+)
 from jaxobs.ops.diagnosis.knowledge import UP, Functions
 
 _WAITS = re.compile(
@@ -116,20 +127,29 @@ def _is_missed_by_its_peers(evidence: Evidence, down: Observation) -> bool:
 
     Replicas of a service come and go one by one, and targets of pods that ended may stay.
     """
-    if not counters.has_just_become(evidence, down) or len(down.history) < 2 or down.history[-2][1] != 0:
-        return False
+    return counters.has_just_become(evidence, down) and _is_down(down) and bool(_peers(evidence, down))
+
+
+def _is_down(target: Observation) -> bool:
+    """Whether a target did not answer twice in a row."""
+    return len(target.history) >= 2 and target.history[-2][1] == 0
+
+
+def _peers(evidence: Evidence, down: Observation) -> set[str]:
+    """Returns the processes that still answer, by address and number, if the target that does not has such peers."""
     job = {
-        (each.data.get("instance", ""), each.data.get("process_count", ""))
+        each.data.get("instance", ""): each.process
         for each in evidence.metric(counters.PROCESS)
-        if each.source == down.source and each.data.get("job") == down.data.get("job")
+        if each.source == down.source
+        and each.data.get("job") == down.data.get("job")
+        and each.data.get("process_count", "").isdecimal()
+        and int(each.data["process_count"]) > 1
     }
-    several = {instance for instance, count in job if count.isdecimal() and int(count) > 1}
-    peers = [
-        each
-        for each in evidence.metric(UP)
-        if each.source == down.source and each.value and each.data.get("instance") in several
-    ]
-    return down.data.get("instance") in several and bool(peers)
+    if down.data.get("instance") not in job:
+        return set()
+    answering = [each for each in evidence.metric(UP) if each.source == down.source and each.value]
+    own = [each for each in answering if each.data.get("instance") in job]
+    return {name for each in own for name in (each.process, job[each.data["instance"]])}
 
 
 def _is_missed(evidence: Evidence, last: Observation, faults: Sequence[Observation]) -> bool:
@@ -187,8 +207,18 @@ def _number(last: Observation, name: str) -> float:
 
 
 def _outside(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
-    """A process inside JAX waits for another one."""
-    return [each for each in signs if each.data.get("inside_jax") == "False"]
+    """A process inside JAX waits for another one: for one that no longer answers, if there is one."""
+    waiting = {
+        each.process
+        for each in evidence.of_kind(EVENT)
+        if each.name == "finding:stuck" and each.data.get("inside_jax") == "True"
+    }
+    return [
+        each
+        for each in signs
+        if each.data.get("inside_jax") == "False"
+        or (each.kind == METRIC and _is_down(each) and waiting.intersection(_peers(evidence, each)))
+    ]
 
 
 _STEPS, _STEP_SECONDS = "jax_step_seconds_count", "jax_step_seconds_sum"

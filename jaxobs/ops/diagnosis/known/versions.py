@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from jaxobs.ops.diagnosis import counters
 from jaxobs.ops.diagnosis.api_changes import MISSING
-from jaxobs.ops.diagnosis.evidence import ALERT, LINE, START, Evidence, Observation
+from jaxobs.ops.diagnosis.evidence import ALERT, FORMER, LINE, METRIC, START, Evidence, Observation
 from jaxobs.ops.diagnosis.full_devices import full_before
-from jaxobs.ops.diagnosis.knowledge import Functions
+from jaxobs.ops.diagnosis.knowledge import FINDINGS, Functions
 
 _NOT_MADE = re.compile(
     r"_STATUS_(?:NOT_INITIALIZED|INTERNAL_ERROR)|INVALID_PTX|[Cc]reate|not initialized|not been initialized"
@@ -44,11 +45,50 @@ _COMPARED = ("version:jax", "version:jaxlib", "version:libtpu", "flag:XLA_FLAGS"
 
 
 def _differing(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
-    """Beside an error of a job of several processes: the manifests that differ from that of the first process."""
+    """Returns what tells of versions that differ beside a fault.
+
+    These are the manifests of a job of several processes, one of which has an error, and the versions of a replica that
+    runs others than most, and alone has requests that fail.
+    """
     starts = [each for each in evidence.of_kind(START) if each.data.get("count", "1") not in ("", "1")]
     told = {each.process: tuple(each.data.get(key, "") for key in _COMPARED) for each in starts}
     differ = len(set(told.values())) > 1
-    return [each for each in signs if each.kind == ALERT or (differ and each.process in told)]
+    return [
+        each
+        for each in signs
+        if each.kind == ALERT
+        or (_is_odd_and_fails(evidence, each) if each.kind == METRIC else differ and each.process in told)
+    ]
+
+
+_OF_A_BUILD = ("jax", "jaxlib", "python")
+_FAILED = "failed_requests"
+
+
+def _is_odd_and_fails(evidence: Evidence, info: Observation) -> bool:
+    """Whether requests fail in processes of these versions alone, and most processes of the job run others."""
+    own, builds = _build(info), {}
+    for each in evidence.metric(info.name):
+        if (
+            each.source == info.source
+            and counters.job(each)[:-1] == counters.job(info)[:-1]
+            and FORMER not in each.data
+        ):
+            builds[each.process] = _build(each)
+    others = [build for build in builds.values() if build != own]
+    failing = {
+        each.process
+        for each in evidence.observations
+        if each.name == f"finding:{_FAILED}"
+        or (each.name == FINDINGS and each.value and each.data.get("finding") == _FAILED and FORMER not in each.data)
+    }
+    failing &= set(builds)
+    fails_alone = bool(failing) and all(builds[each] == own for each in failing) and info.process in failing
+    return FORMER not in info.data and fails_alone and len(others) > len(builds) - len(others)
+
+
+def _build(info: Observation) -> tuple[str, ...]:
+    return tuple(info.data.get(key, "") for key in _OF_A_BUILD)
 
 
 FUNCTIONS: Mapping[str, Functions] = {

@@ -21,31 +21,36 @@ Value = float | Histogram | tuple[int, float]
 """A number; a histogram; or, for a summary without quantiles, count and sum."""
 Read = Callable[[Snapshot], Iterable[tuple[Labels, Value]]]
 
-KINDS = ("counter", "gauge", "histogram", "summary", "info")
+UNITS = ("seconds", "bytes", "ratio", "watts", "joules", "celsius", "hertz")
+_KINDS = {"_total": "counter", "_info": "info"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Metric:
     """A metric family. `jax_*` describes the workload, `accelerator_*` the devices, `jaxobs_*` the observer."""
 
     name: str
     """As in the exposition: counters end in `_total`, the unit is part of the name."""
-    kind: str
     help: str
     read: Read
     labels: Labels = ()
-    unit: str = ""
-    """`seconds`, `bytes`, `ratio`, `joules`, ...; empty for what is merely counted."""
+    kind: str = ""
+    """`histogram` or `summary`; otherwise `counter`, `info` or `gauge`, as the name says."""
     values: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Labels whose values are a closed set, with the set."""
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise ValueError(f"Metric `{self.name}` has kind {self.kind!r}. Kinds: {', '.join(KINDS)}.")
-        if (self.kind == "counter") != self.name.endswith("_total"):
-            raise ValueError(f"Metric `{self.name}`: counters, and only counters, end in `_total`.")
         if not self.help.endswith("."):
             raise ValueError(f"Metric `{self.name}`: its help is not a sentence.")
+        if not self.kind:
+            found = next((kind for ending, kind in _KINDS.items() if self.name.endswith(ending)), "gauge")
+            object.__setattr__(self, "kind", found)
+
+    @property
+    def unit(self) -> str:
+        """Unit in the name, one of `UNITS`; empty for what is merely counted."""
+        last = self.name.removesuffix("_total").rpartition("_")[2]
+        return last if last in UNITS else ""
 
 
 def per(

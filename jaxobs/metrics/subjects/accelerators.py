@@ -13,11 +13,9 @@ def _accelerators(read: Callable[[AcceleratorState], Iterable[tuple[Labels, floa
     return per(attrgetter("accelerators"), attrgetter("device"), read)
 
 
-def _gauge(name: str, unit: str, read: Callable[[AcceleratorState], float | None], help: str) -> Metric:
+def _gauge(name: str, read: Callable[[AcceleratorState], float | None], help: str) -> Metric:
     """Returns the gauge of a figure that each device has."""
-    return Metric(
-        name=name, kind="gauge", labels=("device",), unit=unit, read=_accelerators(lambda a: [((), read(a))]), help=help
-    )
+    return Metric(name, help, _accelerators(lambda a: [((), read(a))]), ("device",))
 
 
 def _throttled(state: AcceleratorState) -> Iterator[tuple[Labels, float]]:
@@ -53,90 +51,57 @@ def _process_memory(state: AcceleratorState) -> Iterator[tuple[Labels, float]]:
 
 
 METRICS = (
-    Metric(
-        name="accelerator_info", kind="info",
-        labels=("device", "uuid", "model", "pci_bus_id", "driver_version", "mig_parent"),
-        read=_accelerators(
-            lambda a: [((a.uuid, a.model or "", a.pci_bus_id or "", a.driver_version or "", a.parent or ""), 1)]
-        ),
-        help=("Devices as their driver sees them; `mig_parent` is the UUID of the device that an "
-             "instance belongs to."),
-    ),
-    Metric(
-        name="accelerator_up", kind="gauge", labels=("device",), read=_accelerators(lambda a: [((), float(a.up))]),
-        help=("Whether the device responds to its driver: 0 if it is lost or hangs, and then its "
-             "gauges are absent."),
-    ),
-    _gauge("accelerator_utilization_ratio", "ratio", lambda a: a.utilization,
+    Metric("accelerator_info",
+           "Devices as their driver sees them; `mig_parent` is the UUID of the device that an instance belongs to.",
+           _accelerators(lambda a: [
+               ((a.uuid, a.model or "", a.pci_bus_id or "", a.driver_version or "", a.parent or ""), 1)
+           ]),
+           ("device", "uuid", "model", "pci_bus_id", "driver_version", "mig_parent")),
+    Metric("accelerator_up",
+           "Whether the device responds to its driver: 0 if it is lost or hangs, and then its gauges are absent.",
+           _accelerators(lambda a: [((), float(a.up))]), ("device",)),
+    _gauge("accelerator_utilization_ratio", lambda a: a.utilization,
            "Share of the driver's sample period in which any program ran on the device."),
-    _gauge("accelerator_tensorcore_utilization_ratio", "ratio", lambda a: a.tensorcore_utilization,
+    _gauge("accelerator_tensorcore_utilization_ratio", lambda a: a.tensorcore_utilization,
            "Utilization of a TPU's matrix units, as a share of their capacity."),
-    _gauge("accelerator_memory_controller_utilization_ratio", "ratio", lambda a: a.memory_controller_utilization,
+    _gauge("accelerator_memory_controller_utilization_ratio", lambda a: a.memory_controller_utilization,
            "Share of the driver's sample period in which the device's memory was read or written."),
-    _gauge("accelerator_memory_bandwidth_utilization_ratio", "ratio", lambda a: a.memory_bandwidth_utilization,
+    _gauge("accelerator_memory_bandwidth_utilization_ratio", lambda a: a.memory_bandwidth_utilization,
            "Share of a TPU's memory bandwidth in use."),
-    _gauge("accelerator_memory_used_bytes", "bytes", lambda a: a.memory_used_bytes,
+    _gauge("accelerator_memory_used_bytes", lambda a: a.memory_used_bytes,
            "Memory in use by all processes together, including unused memory that JAX preallocated."),
-    _gauge("accelerator_memory_total_bytes", "bytes", lambda a: a.memory_total_bytes, "Total memory of the device."),
-    Metric(
-        name="accelerator_process_memory_bytes", kind="gauge", labels=("device", "process"), unit="bytes",
-        values=(("process", ("self", "others")),), read=_accelerators(_process_memory),
-        help="Memory in use by this process and by others; absent if they cannot be distinguished.",
-    ),
-    Metric(
-        name="accelerator_processes", kind="gauge", labels=("device",),
-        read=_accelerators(lambda a: [] if a.processes is None else [((), len(a.processes))]),
-        help="Number of processes that compute on the device.",
-    ),
-    _gauge("accelerator_power_watts", "watts", lambda a: a.power_watts, "Power draw of the whole board."),
-    _gauge("accelerator_power_limit_watts", "watts", lambda a: a.power_limit_watts,
+    _gauge("accelerator_memory_total_bytes", lambda a: a.memory_total_bytes, "Total memory of the device."),
+    Metric("accelerator_process_memory_bytes",
+           "Memory in use by this process and by others; absent if they cannot be distinguished.",
+           _accelerators(_process_memory), ("device", "process"), values=(("process", ("self", "others")),)),
+    Metric("accelerator_processes", "Number of processes that compute on the device.",
+           _accelerators(lambda a: [] if a.processes is None else [((), len(a.processes))]), ("device",)),
+    _gauge("accelerator_power_watts", lambda a: a.power_watts, "Power draw of the whole board."),
+    _gauge("accelerator_power_limit_watts", lambda a: a.power_limit_watts,
            "Power limit that the driver enforces for the board."),
-    Metric(
-        name="accelerator_energy_joules_total", kind="counter", labels=("device",), unit="joules",
-        read=_accelerators(lambda a: [((), a.energy_joules)]),
-        help="Energy used by the board since its driver was loaded.",
-    ),
-    _gauge("accelerator_temperature_celsius", "celsius", lambda a: a.temperature_celsius, "Temperature of the chip."),
-    Metric(
-        name="accelerator_clock_hertz", kind="gauge", labels=("device", "clock"), unit="hertz",
-        values=(("clock", ("sm", "memory")),), read=_accelerators(_clocks),
-        help="Clock of the multiprocessors and of the memory.",
-    ),
-    Metric(
-        name="accelerator_throttled", kind="gauge", labels=("device", "reason"),
-        values=(("reason", THROTTLE_REASONS),), read=_accelerators(_throttled),
-        help="Whether the device is throttled now, by reason.",
-    ),
-    _gauge("accelerator_slowdown_ratio", "ratio", lambda a: a.slowdown,
+    Metric("accelerator_energy_joules_total", "Energy used by the board since its driver was loaded.",
+           _accelerators(lambda a: [((), a.energy_joules)]), ("device",)),
+    _gauge("accelerator_temperature_celsius", lambda a: a.temperature_celsius, "Temperature of the chip."),
+    Metric("accelerator_clock_hertz", "Clock of the multiprocessors and of the memory.", _accelerators(_clocks),
+           ("device", "clock"), values=(("clock", ("sm", "memory")),)),
+    Metric("accelerator_throttled", "Whether the device is throttled now, by reason.", _accelerators(_throttled),
+           ("device", "reason"), values=(("reason", THROTTLE_REASONS),)),
+    _gauge("accelerator_slowdown_ratio", lambda a: a.slowdown,
            "How much a TPU is throttled: 0 means not at all."),
-    Metric(
-        name="accelerator_ecc_errors_total", kind="counter", labels=("device", "error", "counter"),
-        values=(("error", ("corrected", "uncorrected")), ("counter", ("volatile", "aggregate"))),
-        read=_accelerators(_ecc_errors),
-        help="Memory errors: `volatile` since the driver was loaded, `aggregate` over the device's lifetime.",
-    ),
-    Metric(
-        name="accelerator_xid_errors_total", kind="counter", labels=("device", "xid"),
-        read=_accelerators(lambda a: [((xid,), n) for xid, n in (a.xid_errors or {}).items()]),
-        help="Errors that the driver reported while jaxobs was running, by Xid code.",
-    ),
-    Metric(
-        name="accelerator_pcie_bytes_total", kind="counter", labels=("device", "direction"), unit="bytes",
-        values=(("direction", ("transmit", "receive")),),
-        read=_accelerators(lambda a: [((direction,), n) for direction, n in a.pcie_bytes.items()]),
-        help="Bytes over PCI Express according to the device, seen from the device.",
-    ),
-    Metric(
-        name="accelerator_nvlink_bytes_total", kind="counter", labels=("device", "direction"), unit="bytes",
-        values=(("direction", ("transmit", "receive")),), read=_accelerators(_nvlink_bytes),
-        help=("Bytes over all NVLinks of the device, without protocol overhead; absent while one of "
-             "them does not count."),
-    ),
-    _gauge("accelerator_nvlink_links", "", lambda a: a.nvlink_links, "Number of working NVLinks of the device."),
-    Metric(
-        name="accelerator_link_fault_level", kind="gauge", labels=("device", "link"),
-        read=_accelerators(lambda a: [((link,), level) for link, level in a.link_faults.items()]),
-        help=("Links between TPU chips: 0 healthy, 1 to 5 a transient fault, 6 to 9 a persistent one, "
-             "10 unusable."),
-    ),
+    Metric("accelerator_ecc_errors_total",
+           "Memory errors: `volatile` since the driver was loaded, `aggregate` over the device's lifetime.",
+           _accelerators(_ecc_errors), ("device", "error", "counter"),
+           values=(("error", ("corrected", "uncorrected")), ("counter", ("volatile", "aggregate")))),
+    Metric("accelerator_xid_errors_total", "Errors that the driver reported while jaxobs was running, by Xid code.",
+           _accelerators(lambda a: [((xid,), n) for xid, n in (a.xid_errors or {}).items()]), ("device", "xid")),
+    Metric("accelerator_pcie_bytes_total", "Bytes over PCI Express according to the device, seen from the device.",
+           _accelerators(lambda a: [((direction,), n) for direction, n in a.pcie_bytes.items()]),
+           ("device", "direction"), values=(("direction", ("transmit", "receive")),)),
+    Metric("accelerator_nvlink_bytes_total",
+           "Bytes over all NVLinks of the device, without protocol overhead; absent while one of them does not count.",
+           _accelerators(_nvlink_bytes), ("device", "direction"), values=(("direction", ("transmit", "receive")),)),
+    _gauge("accelerator_nvlink_links", lambda a: a.nvlink_links, "Number of working NVLinks of the device."),
+    Metric("accelerator_link_fault_level",
+           "Links between TPU chips: 0 healthy, 1 to 5 a transient fault, 6 to 9 a persistent one, 10 unusable.",
+           _accelerators(lambda a: [((link,), level) for link, level in a.link_faults.items()]), ("device", "link")),
 )  # fmt: skip

@@ -17,8 +17,5 @@ def _findings(snapshot: Snapshot) -> Iterator[tuple[Labels, Value]]:
 
 
 METRICS = (
-    Metric(
-        name="jax_findings", kind="gauge", labels=("finding",), read=_findings,
-        help="Active findings, by type; 0 for those that are over.",
-    ),
+    Metric("jax_findings", "Active findings, by type; 0 for those that are over.", _findings, ("finding",)),
 )  # fmt: skip

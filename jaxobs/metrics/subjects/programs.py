@@ -27,24 +27,17 @@ def _programs(read: Callable[[ProgramState], Iterable[tuple[Labels, Value | None
 
 
 METRICS = (
-    Metric(
-        name="jax_program_memory_bytes", kind="gauge", labels=("function", "section"), unit="bytes",
-        values=(("section", MEMORY_SECTIONS),), read=_programs(lambda p: [((k,), v) for k, v in p.memory.items()]),
-        help="Memory of a function's latest program on one device, according to the compiler.",
-    ),
-    Metric(
-        name="jax_program_flops", kind="gauge", labels=("function",),
-        read=_programs(lambda p: [((), p.flops)]),
-        help="Floating-point operations of one execution of a function's latest program on one device.",
-    ),
-    Metric(
-        name="jax_program_instructions", kind="gauge", labels=("function", "kind"),
-        values=(("kind", INSTRUCTION_KINDS),),
-        read=_programs(lambda p: [((k,), v) for k, v in (p.instructions or {}).items()]),
-        help="Instructions of a function's latest program after optimization; a fusion's contents belong to it.",
-    ),
-    Metric(
-        name="jax_executables", kind="gauge", read=lambda s: [] if s.executables is None else [((), s.executables)],
-        help="Number of loaded compiled programs.",
-    ),
+    Metric("jax_program_memory_bytes",
+           "Memory of a function's latest program on one device, according to the compiler.",
+           _programs(lambda p: [((k,), v) for k, v in p.memory.items()]), ("function", "section"),
+           values=(("section", MEMORY_SECTIONS),)),
+    Metric("jax_program_flops",
+           "Floating-point operations of one execution of a function's latest program on one device.",
+           _programs(lambda p: [((), p.flops)]), ("function",)),
+    Metric("jax_program_instructions",
+           "Instructions of a function's latest program after optimization; a fusion's contents belong to it.",
+           _programs(lambda p: [((k,), v) for k, v in (p.instructions or {}).items()]), ("function", "kind"),
+           values=(("kind", INSTRUCTION_KINDS),)),
+    Metric("jax_executables", "Number of loaded compiled programs.",
+           lambda s: [] if s.executables is None else [((), s.executables)]),
 )  # fmt: skip

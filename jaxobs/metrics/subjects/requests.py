@@ -21,33 +21,23 @@ def _routes(read: Callable[[RouteState], Iterable[tuple[Labels, Value | None]]])
     return per(attrgetter("routes"), attrgetter("route"), read)
 
 
-def _histogram(name: str, read: Callable[[RouteState], Histogram | None], help: str, unit: str = "seconds") -> Metric:
+def _histogram(name: str, read: Callable[[RouteState], Histogram | None], help: str) -> Metric:
     """Returns the histogram of a figure that requests of a route may report."""
-    return Metric(
-        name=name, kind="histogram", labels=("route",), unit=unit, read=_routes(lambda r: [((), read(r))]), help=help
-    )
+    return Metric(name, help, _routes(lambda r: [((), read(r))]), ("route",), kind="histogram")
 
 
 METRICS = (
-    Metric(
-        name="jax_requests_total", kind="counter", labels=("route", "cold", "outcome"),
-        values=(("cold", REQUEST_COLD), ("outcome", REQUEST_OUTCOMES)),
-        read=_routes(
-            lambda r: [((c, o), n) for c, by_outcome in r.requests.items() for o, n in by_outcome.items()]
-        ),
-        help=("Completed requests; cold says whether something compiled, or was loaded from the "
-             "cache, during the request."),
-    ),
-    Metric(
-        name="jax_request_seconds", kind="histogram", labels=("route", "cold"), unit="seconds",
-        values=(("cold", REQUEST_COLD),), read=_routes(lambda r: [((c,), h) for c, h in r.seconds.items()]),
-        help="Time from the start of a request to its last byte.",
-    ),
-    Metric(
-        name="jax_request_waited_seconds", kind="summary", labels=("route",), unit="seconds",
-        read=_routes(lambda r: [((), (r.waited, r.waited_seconds))]),
-        help="Requests that are not cold but were delayed by a compilation elsewhere in the process.",
-    ),
+    Metric("jax_requests_total",
+           ("Completed requests; cold says whether something compiled, or was loaded from the cache, during the "
+            "request."),
+           _routes(lambda r: [((c, o), n) for c, by_outcome in r.requests.items() for o, n in by_outcome.items()]),
+           ("route", "cold", "outcome"), values=(("cold", REQUEST_COLD), ("outcome", REQUEST_OUTCOMES))),
+    Metric("jax_request_seconds", "Time from the start of a request to its last byte.",
+           _routes(lambda r: [((c,), h) for c, h in r.seconds.items()]), ("route", "cold"), kind="histogram",
+           values=(("cold", REQUEST_COLD),)),
+    Metric("jax_request_waited_seconds",
+           "Requests that are not cold but were delayed by a compilation elsewhere in the process.",
+           _routes(lambda r: [((), (r.waited, r.waited_seconds))]), ("route",), kind="summary"),
     _histogram("jax_request_queue_seconds", lambda r: r.queue,
                "Time that requests spent in a queue, for those that report it."),
     _histogram("jax_request_first_token_seconds", lambda r: r.first_token_seconds,
@@ -56,49 +46,37 @@ METRICS = (
                "Mean time for each output token after the first, one value for each successful request."),
     _histogram("jax_request_inter_token_seconds", lambda r: r.inter_token_seconds,
                "Time between two reports of output tokens, for requests that report them one after another."),
-    Metric(
-        name="jax_request_tokens_total", kind="counter", labels=("route", "direction"),
-        values=(("direction", TOKEN_DIRECTIONS),),
-        read=_routes(
-            lambda r: [(("input",), r.input_tokens), (("output",), r.output_tokens)]
-            if r.input_tokens or r.output_tokens else []
-        ),
-        help="Tokens of prompts and generated tokens that requests report, while they run.",
-    ),
-    Metric(
-        name="jax_request_finish_reasons_total", kind="counter", labels=("route", "reason"),
-        values=(("reason", FINISH_REASONS),),
-        read=_routes(lambda r: [((reason,), n) for reason, n in r.finish_reasons.items()]),
-        help="Completed requests by the reason why the generation ended, for those that report it.",
-    ),
+    Metric("jax_request_tokens_total", "Tokens of prompts and generated tokens that requests report, while they run.",
+           _routes(
+               lambda r: [(("input",), r.input_tokens), (("output",), r.output_tokens)]
+               if r.input_tokens or r.output_tokens else []
+           ),
+           ("route", "direction"), values=(("direction", TOKEN_DIRECTIONS),)),
+    Metric("jax_request_finish_reasons_total",
+           "Completed requests by the reason why the generation ended, for those that report it.",
+           _routes(lambda r: [((reason,), n) for reason, n in r.finish_reasons.items()]), ("route", "reason"),
+           values=(("reason", FINISH_REASONS),)),
     _histogram("jax_request_batch_size", lambda r: r.batch_sizes,
-               "Rows in use in the batch of a request, for requests that report it.", unit=""),
-    Metric(
-        name="jax_request_batch_rows_total", kind="counter", labels=("route", "rows"),
-        values=(("rows", ("used", "padding")),),
-        read=_routes(
-            lambda r: [(("used",), r.batch_used), (("padding",), max(0, r.batch_size - r.batch_used))]
-            if r.batches else []
-        ),
-        help="Rows in the batches of requests that report them: those in use, and the rest.",
-    ),
-    Metric(
-        name="jax_requests_in_flight", kind="gauge",
-        read=lambda s: [] if s.requests_in_flight is None else [((), s.requests_in_flight)],
-        help="Requests that have started and not ended.",
-    ),
-    Metric(
-        name="jax_engine_requests", kind="gauge", labels=("engine", "state"), values=(("state", ENGINE_STATES),),
-        read=lambda s: [
-            ((each.engine, state), number)
-            for each in s.engines
-            for state, number in (("running", each.running), ("waiting", each.waiting)) if number is not None
-        ],
-        help="Requests in the batch of an inference engine, and those waiting for a place in it, as it reports them.",
-    ),
-    Metric(
-        name="jax_engine_kv_cache_ratio", kind="gauge", labels=("engine",), unit="ratio",
-        read=lambda s: [((each.engine,), each.kv_cache_ratio) for each in s.engines if each.kv_cache_ratio is not None],
-        help="Share of an inference engine's key-value cache that is in use, as it reports it.",
-    ),
+               "Rows in use in the batch of a request, for requests that report it."),
+    Metric("jax_request_batch_rows_total",
+           "Rows in the batches of requests that report them: those in use, and the rest.",
+           _routes(
+               lambda r: [(("used",), r.batch_used), (("padding",), max(0, r.batch_size - r.batch_used))]
+               if r.batches else []
+           ),
+           ("route", "rows"), values=(("rows", ("used", "padding")),)),
+    Metric("jax_requests_in_flight", "Requests that have started and not ended.",
+           lambda s: [] if s.requests_in_flight is None else [((), s.requests_in_flight)]),
+    Metric("jax_engine_requests",
+           "Requests in the batch of an inference engine, and those waiting for a place in it, as it reports them.",
+           lambda s: [
+               ((each.engine, state), number)
+               for each in s.engines
+               for state, number in (("running", each.running), ("waiting", each.waiting)) if number is not None
+           ],
+           ("engine", "state"), values=(("state", ENGINE_STATES),)),
+    Metric("jax_engine_kv_cache_ratio",
+           "Share of an inference engine's key-value cache that is in use, as it reports it.",
+           lambda s: [((each.engine,), each.kv_cache_ratio) for each in s.engines if each.kv_cache_ratio is not None],
+           ("engine",)),
 )  # fmt: skip

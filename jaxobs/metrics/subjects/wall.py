@@ -35,27 +35,17 @@ def _seconds(snapshot: Snapshot) -> Iterator[tuple[Labels, Value]]:
 
 
 METRICS = (
-    Metric(
-        name="jax_time_seconds_total", kind="counter", labels=("category",), unit="seconds",
-        values=(("category", TIME_CATEGORIES),), read=_seconds,
-        help="Time since the process was started, each second in exactly one category.",
-    ),
-    Metric(
-        name="jax_goodput_ratio", kind="gauge", labels=("scope",), unit="ratio",
-        values=(("scope", ("process", "run")),), read=_goodput,
-        help="Share of the time that went into steps: of this process, and of its run without lost work.",
-    ),
-    Metric(
-        name="jax_run_lost_seconds", kind="gauge", labels=("cause",), unit="seconds",
-        values=(("cause", RUN_LOSSES),), read=_run_losses,
-        help=("Time of the run with a run_id in which no process ran, and of repeated steps; at_risk "
-             "is unsaved now."),
-    ),
-    Metric(
-        name="jax_checkpoint_seconds", kind="histogram", labels=("operation",), unit="seconds",
-        values=(("operation", CHECKPOINT_OPERATIONS),),
-        read=lambda s: [] if s.wall is None else [((name,), each) for name, each in s.wall.checkpoints.items()],
-        help=("Time of checkpoints: save is the time a save blocked the program, save_async the whole "
-             "time of one in the background."),
-    ),
+    Metric("jax_time_seconds_total", "Time since the process was started, each second in exactly one category.",
+           _seconds, ("category",), values=(("category", TIME_CATEGORIES),)),
+    Metric("jax_goodput_ratio",
+           "Share of the time that went into steps: of this process, and of its run without lost work.", _goodput,
+           ("scope",), values=(("scope", ("process", "run")),)),
+    Metric("jax_run_lost_seconds",
+           "Time of the run with a run_id in which no process ran, and of repeated steps; at_risk is unsaved now.",
+           _run_losses, ("cause",), values=(("cause", RUN_LOSSES),)),
+    Metric("jax_checkpoint_seconds",
+           ("Time of checkpoints: save is the time a save blocked the program, save_async the whole time of one in "
+            "the background."),
+           lambda s: [] if s.wall is None else [((name,), each) for name, each in s.wall.checkpoints.items()],
+           ("operation",), kind="histogram", values=(("operation", CHECKPOINT_OPERATIONS),)),
 )  # fmt: skip

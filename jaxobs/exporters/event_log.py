@@ -73,7 +73,7 @@ class EventLog:
             self._store.warn(
                 f"The event log {self._path} cannot keep up with the events: a disk does not respond, or "
                 "nobody reads the pipe. Lines are dropped and counted in "
-                'jaxobs_dropped_series_total{reason="event_log_lines"}.'
+                'jaxobs_dropped_events_total{reason="event_log_lines"}.'
             )
 
     def written(self, written: Written) -> None:

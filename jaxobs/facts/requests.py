@@ -86,6 +86,22 @@ class RecentRequests:
     """Requests whose outcome was `error`."""
 
 
+HTTP_METHODS = ("GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH", "CONNECT", "TRACE", "QUERY", "_OTHER")
+STATUS_CLASSES = ("1xx", "2xx", "3xx", "4xx", "5xx", "")
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequests:
+    """HTTP requests of a route that are alike."""
+
+    method: str
+    """Method, one of `HTTP_METHODS`."""
+    scheme: str
+    status: int
+    """Status of the answer; 0 if there was none."""
+    seconds: Histogram
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestFailure:
     """An exception that ended a request; the fields are those of `Error`."""
@@ -106,6 +122,8 @@ class RouteState:
     """Requests by `cold`, then by outcome: `{"true": {"ok": 2}, "false": {"ok": 998}}`."""
     seconds: Mapping[str, Histogram] = field(default_factory=dict)
     """Seconds of requests by `cold`, without the time in a queue."""
+    http: tuple[HttpRequests, ...] = ()
+    """Requests that came through a middleware, by method, scheme and status."""
     failure: RequestFailure | None = None
     """The exception of a late request that failed; None if none raised."""
     waited: int = 0

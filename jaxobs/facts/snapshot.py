@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from jaxobs.facts.accelerators import AcceleratorState
 from jaxobs.facts.cache import CacheState
@@ -71,6 +71,8 @@ class Snapshot:
     """The findings by what they cost, the worst first; None if nobody has judged."""
     transfers: tuple[TransferState, ...] = ()
     """Lines that move arrays between host and devices, the most bytes first; empty unless `transfers` is set."""
+    host: Mapping[str, float] = field(default_factory=dict)
+    """The process on its host, and what its container allows, by metric; empty until sampled, or unless on Linux."""
     profile: ProfileState | None = None
     """The devices' time, by samples; None unless `profile_interval` is set and one was taken."""
 

@@ -131,7 +131,8 @@ class _Exchange:
             outcome = requests.outcome_of(error)
         if self._gone and not self._complete:
             outcome = "cancelled"
-        self._request.end(self._name, outcome, error)
+        http = self._scope.get("method"), self._scope.get("scheme"), self._status
+        self._request.end(self._name, outcome, error, http)
 
     def _name_so_far(self) -> str | None:
         """The route while the application is answering; None where the program names it, and has not yet."""

@@ -20,7 +20,7 @@ from jaxobs.base import config, threads
 from jaxobs.base.guard import guarded
 from jaxobs.facts.compilations import OTHER, Compilation
 from jaxobs.facts.events import Event
-from jaxobs.facts.requests import REQUEST_OUTCOMES, RequestFailure
+from jaxobs.facts.requests import HTTP_METHODS, REQUEST_OUTCOMES, RequestFailure
 from jaxobs.instruments import uses
 from jaxobs.instruments.generating import Generating
 from jaxobs.recorder import user_errors
@@ -77,7 +77,7 @@ class request(Generating):  # noqa: N801 - read as a word: `with request("predic
     """
 
     __slots__ = (
-        "_began", "_compiled", "_given", "_open", "_origin", "_parent", "_routes",
+        "_began", "_compiled", "_given", "_http", "_open", "_origin", "_parent", "_routes",
         "_store", "_taken", "_token", "batch", "outcome", "route",
     )  # fmt: skip
 
@@ -93,6 +93,7 @@ class request(Generating):  # noqa: N801 - read as a word: `with request("predic
         self.outcome: str | None = None
         """A name from `facts.requests.REQUEST_OUTCOMES`; None where the end of the block tells."""
         self._open = False
+        self._http: tuple[str, str, int] | None = None
         self._taken: bool | uses.Uses = False
         self._compiled: tuple[int, tuple[Compilation, ...]] | None = None
         self._token: contextvars.Token[request | None] | None = None
@@ -220,8 +221,9 @@ class request(Generating):  # noqa: N801 - read as a word: `with request("predic
                 message=user_errors.text(error)[:MOST_TOLD] if self._store.settings.static_values else None,
             )  # fmt: skip
         waiting = route.waiting
+        generation, http = self._generation, self._http
         waiting.append(
-            (ended, ended - self._began, outcome, cold, queue_seconds, batch, self._compiled, self._generation, False)
+            (ended, ended - self._began, outcome, cold, queue_seconds, batch, self._compiled, generation, False, http)
         )
         if len(waiting) >= MOST_WAITING:
             route.drain()
@@ -291,8 +293,13 @@ class Served(request):
         super().__init__(path)
         self._name_so_far = name_so_far
 
-    def end(self, name: Callable[[], str], outcome: str, error: BaseException | None = None) -> None:
+    def end(
+        self, name: Callable[[], str], outcome: str, error: BaseException | None, http: tuple[Any, Any, Any]
+    ) -> None:
         """Ends the request, under the name that its tokens were counted under if they were."""
+        method, scheme, status = http
+        status = status if isinstance(status, int) and 100 <= status < 600 else 0
+        self._http = method if method in HTTP_METHODS else "_OTHER", "https" if scheme == "https" else "http", status
         if self._generation is None or self._generation.counts is None:
             self.route = name()
         self.finish(outcome, error)

@@ -96,7 +96,8 @@ class _Exchange:
                 return
             outcome = "cancelled" if given_up else requests.outcome_of_status(self._status)
             outcome = outcome if error is None else requests.outcome_of(error)
-            self.request.end(lambda: self._named or self._name(), outcome, error)
+            http = self._environ.get("REQUEST_METHOD"), self._environ.get("wsgi.url_scheme"), self._status
+            self.request.end(lambda: self._named or self._name(), outcome, error, http)
             self.request.leave()
 
     def _name_so_far(self) -> str | None:

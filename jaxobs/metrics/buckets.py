@@ -16,6 +16,9 @@ REQUEST_BOUNDS = (
 )  # fmt: skip
 """Buckets of requests in seconds: 1 ms, of a warm small model, to 10 min, of a long generation."""
 
+HTTP_BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
+"""Buckets of HTTP requests in seconds, as OpenTelemetry's conventions advise."""
+
 FIRST_TOKEN_BOUNDS = (
     0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0,
     600.0,

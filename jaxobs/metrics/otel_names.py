@@ -21,6 +21,11 @@ _TOGETHER = (
     "output_token", "persistent_cache",
 )  # fmt: skip
 """Words that are one part of a name."""
+_LEAVES = (
+    "accelerator_power", "accelerator_nvlink", "jax_compilations", "jax_container_cpu_cfs_throttled", "jax_live_array",
+    "jax_persistent_cache", "jax_request", "jax_requests", "jax_step", "process_virtual_memory",
+)  # fmt: skip
+"""Metrics with whose names others begin. OpenTelemetry wants no name to be a namespace too: there these have no dot."""
 _PLURALS = (("series", "series"), ("ies", "y"), ("sses", "ss"), ("ches", "ch"), ("s", ""))
 
 
@@ -29,6 +34,9 @@ def name(metric: Metric) -> str:
     bare = metric.name.removesuffix("_total")
     if metric.unit:
         bare = bare.removesuffix(f"_{metric.unit}")
+    for leaf in _LEAVES:
+        if bare.startswith(f"{leaf}_"):
+            bare = leaf + bare.removeprefix(leaf).replace("_", "-")
     for words in _TOGETHER:
         bare = re.sub(rf"(?<![a-z]){words}(?![a-z])", words.replace("_", "-"), bare)
     return bare.replace("_", ".").replace("-", "_")

@@ -23,7 +23,7 @@ from jaxobs.facts.numbers import NonFinite
 from jaxobs.facts.out_of_memory import OutOfMemory
 from jaxobs.internals import Call
 from jaxobs.reasons import signature as signatures
-from jaxobs.recorder import last_minutes, moment, oom_causes, oom_collection, oom_report, user_errors
+from jaxobs.recorder import host, last_minutes, moment, oom_causes, oom_collection, oom_report, user_errors
 from jaxobs.recorder.last_minutes import Ending
 from jaxobs.recorder.oom_texts import OomText
 from jaxobs.recorder.report_files import ReportFiles, folder_of
@@ -225,13 +225,13 @@ class FlightRecorder:
 
 def _ending(by: BaseException | str, values: bool) -> Ending:
     """Returns the end of the process; for a signal, with the places of its threads."""
-    now, flags, host = time.time(), moment.flags(), moment.host()
+    now, flags, memory = time.time(), moment.flags(), host.memory()
     if isinstance(by, str):
         threads = user_errors.thread_lines(MOST_THREADS)
-        return Ending(time=now, what=by, threads=threads, flags=flags, host=host)
+        return Ending(time=now, what=by, threads=threads, flags=flags, host=memory)
     _, *causes = user_errors.chain(by)
     return Ending(
-        time=now, flags=flags, host=host,
+        time=now, flags=flags, host=memory,
         what=f"SystemExit, exit code {exit_code(by)}" if isinstance(by, SystemExit) else _named(by, values),
         call_site=user_errors.call_site(by), traceback=user_errors.traceback_lines(by),
         causes=tuple(f"{_named(each, values)} at {user_errors.call_site(each) or '?'}" for each in causes),

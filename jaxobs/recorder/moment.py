@@ -1,14 +1,12 @@
-"""How memory is at this moment: devices, live arrays by kind, the host, and what came before. For reports only.
+"""How memory is at this moment: devices, live arrays by kind, and what came before. For reports only.
 
 Read at once, and not as the slow tick left it.
 """
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -83,49 +81,6 @@ def devices(on_devices: Mapping[str, tuple[int, int]]) -> Iterator[DeviceMemory]
             yield DeviceMemory(
                 time=now, device=internals.device_name(device), live_arrays=count, live_array_bytes=size, **told
             )  # fmt: skip
-
-
-def host() -> dict[str, int]:
-    """The host's memory and this process's part, in bytes, as far as the system says (Linux)."""
-    found: dict[str, int] = {}
-    with contextlib.suppress(OSError, ValueError):
-        for line in _read("/proc/meminfo").splitlines():
-            name, _, rest = line.partition(":")
-            if name in _MEMINFO:
-                found[_MEMINFO[name]] = int(rest.split()[0]) * 1024
-    if (in_memory := resident()) is not None:
-        found["resident"] = in_memory
-    limits = [each for each in _limits() if each < found.get("total", sys.maxsize)]
-    if limits:
-        found["limit"] = min(limits)
-    return found
-
-
-def resident() -> int | None:
-    """Bytes of this process in the host's memory; None where the system does not tell."""
-    with contextlib.suppress(OSError, ValueError):
-        return int(_read("/proc/self/statm").split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    return None
-
-
-_MEMINFO = {"MemTotal": "total", "MemAvailable": "available"}
-
-
-def _limits() -> Iterator[int]:
-    """Yields the bytes that the process or its container may use: `ulimit -v`, cgroup v2 and v1."""
-    with contextlib.suppress(ImportError, OSError, ValueError):
-        import resource
-
-        if (soft := resource.getrlimit(resource.RLIMIT_AS)[0]) != resource.RLIM_INFINITY:
-            yield soft
-    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        with contextlib.suppress(OSError, ValueError):
-            yield int(_read(path))
-
-
-def _read(path: str) -> str:
-    with open(path, encoding="ascii") as file:
-        return file.read()
 
 
 def flags(environment: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -12,7 +12,7 @@ from jaxobs import internals
 from jaxobs.base import threads
 from jaxobs.base.guard import guarded
 from jaxobs.facts.compilations import Compilation
-from jaxobs.recorder import moment
+from jaxobs.recorder import host, moment
 from jaxobs.state.store import Store
 
 WAIT_SECONDS = 1.8
@@ -46,7 +46,7 @@ def collected(store: Store, function: str, at_site: Compilation | None) -> dict[
 
 def _collect(store: Store, found: dict[str, Any], function: str, at_site: Compilation | None) -> None:
     with guarded("flight_recorder.host"):
-        found["flags"], found["host"] = moment.flags(), moment.host()
+        found["flags"], found["host"] = moment.flags(), host.memory()
         found["versions"], found["accelerators"] = store.snapshot_versions(), store.snapshot_accelerators()
     with guarded("flight_recorder.before"):
         events = compilations(store)

@@ -22,7 +22,7 @@ from jaxobs.facts.memory import ArrayGroup, DeviceMemory, DeviceState, account
 from jaxobs.findings.leaks import HOST, Leaks
 from jaxobs.findings.leaks import Sample as LeakSample
 from jaxobs.loops.found_loops import FoundLoops
-from jaxobs.recorder import moment
+from jaxobs.recorder import host
 from jaxobs.sources.support.source import Source, keep
 from jaxobs.state import array_groups
 
@@ -74,8 +74,9 @@ class Devices(Source):
 
     def sample(self) -> None:
         """Reads every device that this process can address, if its backend is initialized."""
-        now = time.time()
-        clients = internals.clients()
+        now, clients = time.time(), internals.clients()
+        with guarded("host"):
+            self._store.host = host.figures()
         lives: list[array_groups.Live] = []
         groups: list[ArrayGroup] = []
         memories: list[DeviceMemory] = []
@@ -162,9 +163,9 @@ class Devices(Source):
         now: float,
     ) -> None:
         store = self._store
-        host = moment.host()
-        resident = host.get("resident")
-        free = [host[name] - taken for name, taken in (("available", 0), ("limit", resident or 0)) if name in host]
+        memory = host.memory(store.host)
+        resident = memory.get("resident")
+        free = [memory[name] - taken for name, taken in (("available", 0), ("limit", resident or 0)) if name in memory]
         left = {HOST: max(0, min(free))} if free else {}
         on_host = sum(each.live_array_bytes or 0 for each in memories if each.device.startswith("cpu:"))
 
@@ -230,13 +231,9 @@ def _arrays(device: Any, live: array_groups.Live) -> dict[str, Any]:
 def describe(device: Any) -> DeviceState:
     """Returns what a JAX device says of itself."""
     return DeviceState(
-        device=internals.device_name(device),
-        id=device.id,
-        platform=device.platform,
-        device_kind=device.device_kind,
-        process_index=device.process_index,
-        pci_bus_id=getattr(device, "pci_bus_id", None),
-    )
+        device=internals.device_name(device), id=device.id, platform=device.platform, device_kind=device.device_kind,
+        process_index=device.process_index, pci_bus_id=getattr(device, "pci_bus_id", None),
+    )  # fmt: skip
 
 
 def live_arrays(client: Any) -> dict[Any, tuple[int, int]]:

@@ -40,37 +40,23 @@ class _Row:
         falls, why = ({}, None) if stats is None else stats.falls()
         device, skipped = (None, {}) if stats is None else stats.device()
         return FunctionState(
-            name=self.name,
-            calls=None if stats is None else stats.calls,
+            name=self.name, calls=None if stats is None else stats.calls,
             compilations={cause: dict(by_cache) for cause, by_cache in self.compilations.items()},
-            phase_seconds=dict(self.phase_seconds),
-            phase_counts=dict(self.phase_counts),
-            cache=dict(self.cache),
-            errors={} if stats is None else stats.errors(),
-            error_kinds={} if stats is None else stats.error_kinds(),
-            fastpath_misses=falls,
-            fastpath_reason=why,
-            fastpath_watched=stats is not None and stats.watched,
+            phase_seconds=dict(self.phase_seconds), phase_counts=dict(self.phase_counts), cache=dict(self.cache),
+            errors={} if stats is None else stats.errors(), error_kinds={} if stats is None else stats.error_kinds(),
+            fastpath_misses=falls, fastpath_reason=why, fastpath_watched=stats is not None and stats.watched,
             dispatch=stats.dispatch() if stats is not None and self.shows_dispatch else None,
-            device=device if self.shows_dispatch else None,
-            device_skipped=skipped,
-            last_compiled=self.last_compiled,
-            last_reason=self.last_reason,
-            program=self.program,
-            out_of_memory=dict(self.out_of_memory),
-        )
+            device=device if self.shows_dispatch else None, device_skipped=skipped, last_compiled=self.last_compiled,
+            last_reason=self.last_reason, program=self.program, out_of_memory=dict(self.out_of_memory),
+        )  # fmt: skip
 
     def keep_program(self, event: Compilation) -> None:
         """The latest program, which one that a transformation derived does not push out."""
         if self.program is None or event.transform is None or self.program.transform is not None:
             self.program = ProgramState(
-                time=event.time,
-                fingerprint=event.fingerprint,
-                transform=event.transform,
-                flops=event.flops,
-                bytes_accessed=event.bytes_accessed,
-                memory=event.memory,
-            )
+                time=event.time, fingerprint=event.fingerprint, transform=event.transform, flops=event.flops,
+                bytes_accessed=event.bytes_accessed, memory=event.memory,
+            )  # fmt: skip
 
 
 class FunctionRows:

@@ -112,20 +112,12 @@ class InputMeter:
             waiting_for_looks = hidden is None and bool(looks)
             verdict = None if share is None or waiting_for_looks else verdict_of(share, hidden)
             return InputState(
-                name=self.name,
-                batches=self._batches,
-                wait_seconds=self._seconds,
-                elsewhere_batches=self._elsewhere_batches,
-                elsewhere_seconds=self._elsewhere_seconds,
-                intervals=number if known else 0,
-                mean_wait_seconds=wait,
-                mean_interval_seconds=interval,
-                share=share,
-                looks=len(looks),
-                hidden=hidden,
-                verdict=verdict,
+                name=self.name, batches=self._batches, wait_seconds=self._seconds,
+                elsewhere_batches=self._elsewhere_batches, elsewhere_seconds=self._elsewhere_seconds,
+                intervals=number if known else 0, mean_wait_seconds=wait, mean_interval_seconds=interval, share=share,
+                looks=len(looks), hidden=hidden, verdict=verdict,
                 summary=self._summary(share, wait, interval, hidden, verdict),
-            )
+            )  # fmt: skip
 
     def _fetched_elsewhere(self) -> bool:
         """Whether a prefetcher takes the batches. A loop on another thread is known by its first step only."""

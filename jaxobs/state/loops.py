@@ -229,16 +229,11 @@ class Loop:
                         known["steps_per_second"] * sum(each[1] for each in self._recent) / len(self._recent)
                     )
             return LoopState(
-                name=self.name,
-                steps=self._steps,
-                failed=self._failed,
-                slow=self._slow,
-                items=self._items,
+                name=self.name, steps=self._steps, failed=self._failed, slow=self._slow, items=self._items,
                 seconds=self._histogram.frozen(),
-                ended=None if self._ended is None else time.time() - (now - self._ended),
-                calls=_mean(self._looked),
+                ended=None if self._ended is None else time.time() - (now - self._ended), calls=_mean(self._looked),
                 **known,
-            )
+            )  # fmt: skip
 
     def threads(self) -> int:
         """How many threads made the recent steps."""

@@ -62,32 +62,21 @@ class ProcessFacts:
         """The process now: `place` is its index in its job and their number; `run`, the setting and `last_exit`."""
         index, count = place
         return ProcessState(
-            pid=os.getpid(),
-            hostname=node(),
-            program=program,
-            started=started,
-            process_index=index,
-            process_count=count,
-            versions=dict(self.versions),
-            platform=platform,
-            run_id=run[0] or internals.distributed.coordinator() or "",
-            last_exit=run[1],
-        )
+            pid=os.getpid(), hostname=node(), program=program, started=started, process_index=index,
+            process_count=count, versions=dict(self.versions), platform=platform,
+            run_id=run[0] or internals.distributed.coordinator() or "", last_exit=run[1],
+        )  # fmt: skip
 
     def observer(self, installed: bool, collect_seconds: float | None) -> ObserverState:
         """How jaxobs itself is doing."""
         return ObserverState(
-            installed=installed,
-            capabilities=dict(self.capabilities),
-            internal_errors=guard.internal_errors(),
+            installed=installed, capabilities=dict(self.capabilities), internal_errors=guard.internal_errors(),
             latest_errors={
                 each: InternalError(since=since, latest=latest, text=text)
                 for each, (since, latest, text) in guard.latest_errors().items()
             },
-            dropped=dict(self._dropped),
-            collect_seconds=collect_seconds,
-            notes=self.notes,
-        )
+            dropped=dict(self._dropped), collect_seconds=collect_seconds, notes=self.notes,
+        )  # fmt: skip
 
 
 class CacheTotals:
@@ -112,14 +101,9 @@ class CacheTotals:
         """With how JAX is configured now."""
         size, entries, grown = self.size
         return CacheState(
-            enabled=enabled,
-            directory=directory,
-            unsaved=dict(self._unsaved),
-            saved_seconds=self._saved_seconds,
-            bytes=size,
-            entries=entries,
-            grown_bytes=grown,
-        )
+            enabled=enabled, directory=directory, unsaved=dict(self._unsaved), saved_seconds=self._saved_seconds,
+            bytes=size, entries=entries, grown_bytes=grown,
+        )  # fmt: skip
 
 
 MOST_HISTORY = 360
@@ -265,11 +249,8 @@ class ProfileSamples:
             if not self._samples:
                 return None
             return ProfileState(
-                samples=self._samples,
-                window_seconds=self._window,
+                samples=self._samples, window_seconds=self._window,
                 device_seconds={name: dict(each) for name, each in self._seconds.items()},
-                exposed_seconds=dict(self._exposed),
-                busy=dict(self._latest[-1].busy),
-                latest=tuple(self._latest),
+                exposed_seconds=dict(self._exposed), busy=dict(self._latest[-1].busy), latest=tuple(self._latest),
                 baselines=tuple(self._baselines.values()),
-            )
+            )  # fmt: skip

@@ -23,6 +23,7 @@ from jaxobs.base import threads
 from jaxobs.facts.compilations import OTHER, Compilation
 from jaxobs.facts.requests import (
     EngineState,
+    HttpRequests,
     Latency,
     RecentRequests,
     RequestCompilation,
@@ -30,12 +31,14 @@ from jaxobs.facts.requests import (
     RequestRecord,
     RouteState,
 )
-from jaxobs.metrics.buckets import BATCH_BOUNDS, QUEUE_BOUNDS, REQUEST_BOUNDS
+from jaxobs.metrics.buckets import BATCH_BOUNDS, HTTP_BOUNDS, QUEUE_BOUNDS, REQUEST_BOUNDS
 from jaxobs.state.call_stats import MutableHistogram, label
 from jaxobs.state.generations import Generation, Generations
 from jaxobs.state.lately import Lately
 
 MOST_ROUTES = 20
+MOST_HTTP = 32
+"""Methods, schemes and statuses of each route that have figures of their own; later ones count by class of status."""
 MOST_RECENT = 512
 """Requests of each route that percentiles and rate rest on."""
 MOST_COLD = 128
@@ -75,11 +78,13 @@ class Ended(NamedTuple):
     """How many executables it brought, and the first of them; None if none."""
     generation: Generation | None = None
     waited: bool = False
+    http: tuple[str, str, int] | None = None
+    """Method, scheme and status."""
 
 
 Fields = tuple[
     float, float, str, str, float | None, tuple[int, int] | None, tuple[int, tuple[Compilation, ...]] | None,
-    Generation | None, bool,
+    Generation | None, bool, tuple[str, str, int] | None,
 ]  # fmt: skip
 """The fields of an `Ended`: a plain tuple costs the request a fifth of what a named one does."""
 _named = functools.partial(tuple.__new__, Ended)
@@ -97,6 +102,7 @@ class Route:
         self._since = time.perf_counter()
         self._totals = Lately(self._since)
         self._requests: dict[str, Counter[str]] = {}
+        self._http: dict[tuple[str, str, int], MutableHistogram] = {}
         self._seconds: dict[str, MutableHistogram] = {}
         self._recent: deque[Fields] = deque(maxlen=MOST_RECENT)
         self._cold: deque[Ended] = deque(maxlen=MOST_COLD)
@@ -117,7 +123,7 @@ class Route:
             del self.waiting[: len(waiting)]
             if not waiting:
                 return
-            ended, seconds, outcomes, colds, queued, batches, compiled, generations, _ = zip(*waiting, strict=True)
+            ended, seconds, outcomes, colds, queued, batches, compiled, generations, _, web = zip(*waiting, strict=True)
             for (cold, outcome), requests in Counter(zip(colds, outcomes, strict=True)).items():
                 if cold not in self._requests:
                     self._requests[cold], self._seconds[cold] = Counter(), MutableHistogram(REQUEST_BOUNDS)
@@ -127,6 +133,11 @@ class Route:
             else:
                 for cold, took in zip(colds, seconds, strict=True):
                     self._seconds[cold].observe(took)
+            for kind, took in zip(web, seconds, strict=True):
+                if kind is not None:
+                    if kind not in self._http and len(self._http) >= MOST_HTTP:
+                        kind = "_OTHER", "http", kind[2] // 100 * 100
+                    self._http.setdefault(kind, MutableHistogram(HTTP_BOUNDS)).observe(took)
             self._queue.observe_all([wait for wait in queued if wait is not None])
             for batch in filter(None, batches):
                 self._batches.observe(batch[0])
@@ -175,36 +186,26 @@ class Route:
             generations = self.generations
             first_token_seconds, output_token_seconds, inter_token_seconds = generations.histograms()
             return RouteState(
-                route=self.name,
-                recent=self._counts(now),
+                route=self.name, recent=self._counts(now),
                 requests={cold: dict(by_outcome) for cold, by_outcome in self._requests.items()},
                 seconds={cold: histogram.frozen() for cold, histogram in self._seconds.items()},
-                failure=self.failure,
-                waited=sum(self._waited.counts),
-                waited_seconds=self._waited.sum,
+                http=tuple(HttpRequests(*kind, histogram.frozen()) for kind, histogram in self._http.items()),
+                failure=self.failure, waited=sum(self._waited.counts), waited_seconds=self._waited.sum,
                 per_second=self._rate(now),
                 warm=latency([each.seconds for each in steady if not each.waited]),
-                cold=latency([each.seconds for each in self._cold]),
-                queued=(queued := sum(self._queue.counts)),
-                queue_seconds=self._queue.sum,
-                queue=self._queue.frozen() if queued else None,
-                batches=(batches := sum(self._batches.counts)),
-                batch_used=round(self._batches.sum),
-                batch_size=self._batch_size,
-                batch_sizes=self._batches.frozen() if batches else None,
-                input_tokens=generations.input,
-                output_tokens=generations.output,
-                output_tokens_per_second=self._token_rate(now),
-                finish_reasons=dict(generations.finish_reasons),
-                first_token_seconds=first_token_seconds,
-                output_token_seconds=output_token_seconds,
-                inter_token_seconds=inter_token_seconds,
-                request_tokens=generations.request_tokens(),
+                cold=latency([each.seconds for each in self._cold]), queued=(queued := sum(self._queue.counts)),
+                queue_seconds=self._queue.sum, queue=self._queue.frozen() if queued else None,
+                batches=(batches := sum(self._batches.counts)), batch_used=round(self._batches.sum),
+                batch_size=self._batch_size, batch_sizes=self._batches.frozen() if batches else None,
+                input_tokens=generations.input, output_tokens=generations.output,
+                output_tokens_per_second=self._token_rate(now), finish_reasons=dict(generations.finish_reasons),
+                first_token_seconds=first_token_seconds, output_token_seconds=output_token_seconds,
+                inter_token_seconds=inter_token_seconds, request_tokens=generations.request_tokens(),
                 first_token=latency(self._of_tokens(lambda told, began, _: told.until_first_token(began))),
                 output_token=latency(self._of_tokens(Generation.for_each_token)),
                 latest_cold=_told(reversed([*self._cold][-MOST_TOLD:]), wall - now),
                 slowest=_told(heapq.nlargest(MOST_TOLD, steady, key=lambda each: each.seconds), wall - now),
-            )
+            )  # fmt: skip
 
     def _counts(self, now: float) -> RecentRequests:
         total = sum(each.total() for each in self._requests.values())
@@ -338,19 +339,11 @@ def _record(each: Ended, to_epoch: float) -> RequestRecord:
     compilations, compiled = each.compiled or (0, ())
     generation = each.generation or Generation()
     return RequestRecord(
-        time=each.ended + to_epoch,
-        seconds=each.seconds,
-        outcome=each.outcome,
-        cold=each.cold,
-        waited=each.waited,
-        queue_seconds=each.queue_seconds,
-        first_token_seconds=generation.until_first_token(each.ended - each.seconds),
-        input_tokens=generation.input or None,
-        output_tokens=generation.output or None,
-        finish_reason=generation.reason,
-        compilations=compilations,
-        compiled=tuple(_short(event) for event in compiled),
-    )
+        time=each.ended + to_epoch, seconds=each.seconds, outcome=each.outcome, cold=each.cold, waited=each.waited,
+        queue_seconds=each.queue_seconds, first_token_seconds=generation.until_first_token(each.ended - each.seconds),
+        input_tokens=generation.input or None, output_tokens=generation.output or None, finish_reason=generation.reason,
+        compilations=compilations, compiled=tuple(_short(event) for event in compiled),
+    )  # fmt: skip
 
 
 def _short(event: Compilation) -> RequestCompilation:

@@ -53,21 +53,14 @@ def time_state(wall: Wall, checkpoints: Checkpoints, runs: Runs) -> TimeState:
         lost |= {"down": run.down_seconds, "redone": run.redone_seconds or 0.0}
     recent = wall.lately.added(total, seconds | {"evaluations": wall.evaluations})[1]
     return TimeState(
-        seconds=seconds,
-        counted=wall.counted(seconds),
-        category=wall.category,
-        evaluations=int(recent.pop("evaluations")),
-        recent=recent,
-        wall_seconds=total,
-        started=started(),
-        steps=wall.steps,
-        goodput=seconds["step"] / total if seconds["step"] > 0.0 and total > 0.0 else None,
+        seconds=seconds, counted=wall.counted(seconds), category=wall.category,
+        evaluations=int(recent.pop("evaluations")), recent=recent, wall_seconds=total, started=started(),
+        steps=wall.steps, goodput=seconds["step"] / total if seconds["step"] > 0.0 and total > 0.0 else None,
         lost={name: value for name, value in sorted(lost.items(), key=lambda each: -each[1]) if value > 0.0},
         checkpoints=checkpoints.frozen(),
         checkpoint_line=max(checkpoints.lines.copy(), key=checkpoints.lines.__getitem__, default=None),
-        serves=wall.serves,
-        run=run,
-    )
+        serves=wall.serves, run=run,
+    )  # fmt: skip
 
 
 def _run_state(
@@ -79,15 +72,9 @@ def _run_state(
     redone = earlier.redone_seconds if known else 0.0
     unsaved = unsaved_work(wall, checkpoints)
     return RunState(
-        id=run_id,
-        attempt=earlier.attempts + 1,
-        since=time.time() - total,
-        wall_seconds=total,
-        seconds=seconds,
-        down_seconds=earlier.down_seconds,
-        redone_seconds=redone if known else None,
-        redone_steps=earlier.redone_steps if known else None,
-        unsaved_seconds=unsaved.step_seconds,
+        id=run_id, attempt=earlier.attempts + 1, since=time.time() - total, wall_seconds=total, seconds=seconds,
+        down_seconds=earlier.down_seconds, redone_seconds=redone if known else None,
+        redone_steps=earlier.redone_steps if known else None, unsaved_seconds=unsaved.step_seconds,
         unsaved_steps=unsaved.steps,
         goodput=max(0.0, seconds["step"] - redone) / total if seconds["step"] > 0.0 and total > 0.0 else None,
-    )
+    )  # fmt: skip

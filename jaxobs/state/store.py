@@ -83,6 +83,8 @@ class Store:
         self.program: str | None = None
         self.installed = False
         self.collect_seconds: float | None = None
+        self.host: Mapping[str, float] = {}
+        """The process on its host, by metric, as last sampled."""
 
     def after_fork(self) -> None:
         """In a forked child: nothing was done yet; what is known of the program and its wrappers stays."""
@@ -333,32 +335,18 @@ class Store:
         inputs, watched, moved = self.part(Inputs).frozen(), watched_states(self.part), self.part(Transfers).frozen()
         with self._lock:
             return Snapshot(
-                time=time.time(),
-                process=self._facts.process(self.program, self.started, self._process, platform, run),
-                functions=(functions := self._functions.frozen()),
-                phases=self._functions.phases(),
-                in_progress=self.in_progress(),
-                unfinished=self.part(OpenPhases).unfinished(time.time()),
-                devices=(devices := self._holdings.devices()),
-                cache=self._cache.frozen(*cache),
-                observer=self._facts.observer(self.installed, self.collect_seconds),
-                last_sequence=self._sequence,
-                wall=wall,
-                findings=self._findings.frozen(),
-                array_groups=self._holdings.array_groups,
-                headroom=headroom(devices),
-                executables=self._holdings.executables,
-                accelerators=self._holdings.accelerators(),
-                last_out_of_memory=self._last_out_of_memory,
-                loops=loop_states(self.part, functions, devices, self.settings.peak_flops),
-                routes=routes,
-                inputs=inputs,
-                watched=watched,
-                transfers=moved,
-                profile=self.part(ProfileSamples).frozen(),
-                requests_in_flight=in_flight,
-                engines=self.part(Routes).engines.frozen(),
-            )
+                time=time.time(), process=self._facts.process(self.program, self.started, self._process, platform, run),
+                functions=(functions := self._functions.frozen()), phases=self._functions.phases(),
+                in_progress=self.in_progress(), unfinished=self.part(OpenPhases).unfinished(time.time()),
+                devices=(devices := self._holdings.devices()), cache=self._cache.frozen(*cache),
+                observer=self._facts.observer(self.installed, self.collect_seconds), last_sequence=self._sequence,
+                wall=wall, findings=self._findings.frozen(), array_groups=self._holdings.array_groups,
+                headroom=headroom(devices), executables=self._holdings.executables,
+                accelerators=self._holdings.accelerators(), last_out_of_memory=self._last_out_of_memory,
+                loops=loop_states(self.part, functions, devices, self.settings.peak_flops), routes=routes,
+                inputs=inputs, watched=watched, transfers=moved, profile=self.part(ProfileSamples).frozen(),
+                requests_in_flight=in_flight, engines=self.part(Routes).engines.frozen(), host=self.host,
+            )  # fmt: skip
 
     def standing(self) -> Standing:
         """Returns the part of the state that no event tells, as short as can be: for the event log."""

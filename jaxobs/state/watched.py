@@ -63,14 +63,9 @@ class _Name:
 
     def frozen(self) -> WatchedState:
         return WatchedState(
-            name=self.name,
-            calls=self.calls,
-            checked=self.checked,
-            nonfinite=self.nonfinite,
-            finite=self.finite,
-            step=self.step,
-            skipped=dict(self.skipped),
-        )
+            name=self.name, calls=self.calls, checked=self.checked, nonfinite=self.nonfinite, finite=self.finite,
+            step=self.step, skipped=dict(self.skipped),
+        )  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -292,21 +287,12 @@ def _event(value: _Value, bad: Sequence[_Bad]) -> NonFinite:
     row, first = value.row, bad[0]
     nans, infs = any(each.nans for each in bad), any(each.infs for each in bad)
     return NonFinite(
-        time=time.time(),
-        name=row.name,
+        time=time.time(), name=row.name,
         what=" and ".join(what for what, there in (("nan", nans), ("inf", infs)) if there),
-        path=_path(value.tree, first.number),
-        step=value.step,
-        program_step=value.program_step,
-        last_finite_step=row.last_finite,
-        exact=not row.unseen,
-        nans=first.nans,
-        infs=first.infs,
-        size=first.size,
-        dtype=first.dtype,
-        leaves=len(bad),
-        call_site=row.call_site,
-    )
+        path=_path(value.tree, first.number), step=value.step, program_step=value.program_step,
+        last_finite_step=row.last_finite, exact=not row.unseen, nans=first.nans, infs=first.infs, size=first.size,
+        dtype=first.dtype, leaves=len(bad), call_site=row.call_site,
+    )  # fmt: skip
 
 
 def _path(tree: Any, number: int) -> str:

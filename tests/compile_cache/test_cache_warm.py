@@ -43,65 +43,7 @@ MODEL = """
     jitted = jax.jit(plain)
 """
 
-SCRIPT = """
-    import jax, jax.numpy as jnp, numpy as np, optax
-    from flax.training.train_state import TrainState
-    from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
-
-    import model
-
-    @jax.jit
-    def sample(key, scale):
-        return jax.random.normal(key, (3,)) * scale
-
-    class Trainer:
-        @staticmethod
-        @jax.jit
-        def rows(x, y):
-            return x @ y
-
-    @jax.jit
-    def update(params, state):
-        grads = jax.tree.map(jnp.ones_like, params)
-        updates, state = optax.adam(1e-3).update(grads, state, params)
-        return optax.apply_updates(params, updates), state
-
-    @jax.jit
-    def train_step(state, x):
-        return state.apply_gradients(grads={"w": state.params["w"] * x.sum()})
-
-    @jax.jit
-    def in_mesh(x):
-        return jax.lax.with_sharding_constraint(x * 2, P("data"))
-
-    def make():
-        def made(x):
-            return x * 7
-        return jax.jit(made)
-
-    def example_arguments():
-        return new_state(), np.ones(2, np.float32)
-
-    def new_state():
-        return TrainState.create(apply_fn=lambda: 0, params={"w": jnp.ones(3)}, tx=optax.sgd(0.1))
-
-    if __name__ == "__main__":
-        mesh = Mesh(np.array(jax.devices()).reshape(4, 2), ("data", "model"))
-        params = {"w": jnp.ones((2, 4)), "moments": model.Moments(None, 2.0)}
-        for size in (1, 5):
-            model.predict(params, np.ones((size, 2), np.float32), width=3)
-        model.predict(params, np.ones((1, 2), np.float32), width=4, activation=jnp.tanh)
-        model.jitted(jax.device_put(np.ones(3, np.float32), jax.devices()[1]))
-        sample(jax.random.key(0), 2.0)
-        rows = jax.device_put(np.ones((8, 8), np.float32), NamedSharding(mesh, P("data", None)))
-        Trainer.rows(rows, jax.device_put(rows, NamedSharding(mesh, P(None, "model"))))
-        params, state = update({"w": jnp.ones(3)}, optax.adam(1e-3).init({"w": jnp.ones(3)}))
-        update(params, state)
-        train_step(new_state(), np.ones(2, np.float32))
-        with (getattr(jax, "set_mesh", None) or jax.sharding.use_mesh)(mesh):
-            in_mesh(np.ones((8, 3), np.float32))
-        make()(np.ones(3, np.float32))
-"""
+SCRIPT = pathlib.Path(__file__).with_name("warmed_script.txt").read_text(encoding="utf-8")
 
 
 def jaxobs(folder: pathlib.Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:

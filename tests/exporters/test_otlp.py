@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 import warnings
@@ -36,6 +37,7 @@ from jaxobs.facts.steps import Step
 from jaxobs.metrics import otel_names
 from jaxobs.metrics.catalogue import METRICS
 from jaxobs.state.checkpoints import Checkpoints
+from jaxobs.state.routes import Routes
 from jaxobs.state.store import Store
 
 pytestmark = pytest.mark.usefixtures("fresh")
@@ -121,6 +123,7 @@ def test_names_are_unique_and_lead_back_to_ours() -> None:
         each.name for each in (*conventions.INSTRUMENTS, *conventions.HISTOGRAMS)
     ]
     assert len({each.lower() for each in names}) == len(names)
+    assert [each for each in names for other in names if other.startswith(f"{each}.")] == [], "names and namespaces"
     for metric in METRICS:
         name, unit = otel_names.name(metric), otel_names.unit(metric)
         assert otel_names.in_prometheus(name, unit, metric.kind) == metric.name
@@ -128,8 +131,8 @@ def test_names_are_unique_and_lead_back_to_ours() -> None:
         assert metric.kind != "gauge" or unit != "1" or metric.unit == "ratio"
     by_name = {metric.name: (otel_names.name(metric), otel_names.unit(metric)) for metric in METRICS}
     assert by_name["jax_compile_phase_seconds"] == ("jax.compile.phase", "s")
-    assert by_name["jax_compilations_in_progress"] == ("jax.compilations.in_progress", "{compilation}")
-    assert by_name["jax_persistent_cache_entries"] == ("jax.persistent_cache.entries", "{entry}")
+    assert by_name["jax_compilations_in_progress"] == ("jax.compilations_in_progress", "{compilation}")
+    assert by_name["jax_persistent_cache_entries"] == ("jax.persistent_cache_entries", "{entry}")
     assert by_name["jaxobs_dropped_series_total"] == ("jaxobs.dropped.series", "{series}")
     assert by_name["accelerator_temperature_celsius"] == ("accelerator.temperature", "Cel")
 
@@ -207,6 +210,30 @@ def test_routes_that_report_no_tokens_do_not_generate() -> None:
     generating = dataclasses.replace(snapshot, routes=(RouteState(route="/", seconds=seconds, output_tokens=3),))
     [(instrument, _, together)] = conventions.histograms(generating)
     assert (instrument.name, together) == ("gen_ai.server.request.duration", Counts((1.0,), (3, 1), 3.5))
+
+
+@pytest.mark.parametrize(
+    ("status", "more"),
+    [
+        (200, {"http.response.status_code": 200}), (503, {"http.response.status_code": 503, "error.type": "503"}),
+        (0, {"error.type": "_OTHER"}),
+    ],
+)  # fmt: skip
+def test_http_requests_have_the_names_of_the_conventions(
+    kept: Kept, status: int, more: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless OpenTelemetry's own instrumentation reports them already."""
+    store = Store()
+    store.part(Routes).route("/a").waiting.append(
+        (1.0, 0.3, "ok", "false", None, None, None, None, False, ("GET", "https", status))
+    )
+    exporter = opened(store)
+    [point] = kept.metrics()["http.server.request.duration"].data.data_points
+    expected = {"http.request.method": "GET", "url.scheme": "https", "http.route": "/a", **more}
+    assert (dict(point.attributes), point.count, point.sum) == (expected, 1, pytest.approx(0.3))
+    monkeypatch.setitem(sys.modules, "opentelemetry.instrumentation.asgi", sys)
+    assert list(conventions.histograms(store.snapshot())) == []
+    exporter.close()
 
 
 # -------------------------------------------------------------------------------------------- spans and events

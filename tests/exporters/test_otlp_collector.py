@@ -46,6 +46,8 @@ with jaxobs.request("/v1/completions", queue_seconds=0.25, batch=(3, 4)) as requ
     request.tokens(input=10, output=5)
     request.tokens(output=15)
     request.finish_reason("stop")
+environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/", "wsgi.url_scheme": "http"}
+jaxobs.wsgi(lambda environ, start_response: start_response("200 OK", []) or [])(environ, lambda *_: None)
 with jaxobs.phase("checkpoint"):
     time.sleep(0.01)
 """
@@ -155,6 +157,7 @@ def test_the_collector_gets_what_the_event_log_has(collector: Collector, tmp_pat
         "jax_process_start_timestamp_seconds", "jax_persistent_cache_requests", "jaxobs_capability",
         "gen_ai_server_request_duration_seconds", "gen_ai_server_time_to_first_token_seconds",
         "gen_ai_server_time_per_output_token_seconds", "gen_ai_client_token_usage",
+        "http_server_request_duration_seconds", "jax_http_requests", "process_resident_memory_bytes",
     } <= set(scraped)  # fmt: skip
     for metric in METRICS:
         if (family := scraped.get(metric.name.removesuffix("_total"))) is not None:

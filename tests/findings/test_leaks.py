@@ -27,7 +27,7 @@ from jaxobs.findings.cases import UNKNOWN
 from jaxobs.findings.leaks import Leaks, Sample
 from jaxobs.findings.memory import array_leak as array_leaks
 from jaxobs.findings.memory import host_memory_leak as host_leaks
-from jaxobs.recorder import moment
+from jaxobs.recorder import host
 from jaxobs.session import lifecycle
 
 pytestmark = pytest.mark.usefixtures("fresh")
@@ -168,7 +168,7 @@ import json, sys
 import jax.numpy as jnp
 import numpy as np
 import jaxobs
-from jaxobs.recorder import moment
+from jaxobs.recorder import host
 from jaxobs.session import lifecycle
 
 jaxobs.install(sample_interval=3600)
@@ -430,9 +430,9 @@ def test_the_host_is_as_free_as_its_container(sample: Callable[[], None], monkey
     """The rest of a limit counts, where it is less than the free memory of the host."""
     seen: list[Sample] = []
     monkeypatch.setattr(Leaks, "see", lambda self, each: seen.append(each) or ())
-    monkeypatch.setattr(moment, "host", lambda: {"available": 900, "limit": 700, "resident": 300, "total": 9999})
+    monkeypatch.setattr(host, "memory", lambda _: {"available": 900, "limit": 700, "resident": 300, "total": 9999})
     sample()
-    monkeypatch.setattr(moment, "host", dict)
+    monkeypatch.setattr(host, "memory", lambda _: {})
     sample()
     assert [each.left.get("host") for each in seen] == [400, None]
 

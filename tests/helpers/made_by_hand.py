@@ -17,6 +17,7 @@ from jaxobs.facts.out_of_memory import OutOfMemory
 from jaxobs.facts.profile_samples import HostPlace, ProfileSample, SampledFunction
 from jaxobs.facts.profiles import IdleTime, OperationTime
 from jaxobs.internals.transfers import Moved
+from jaxobs.metrics.subjects.host import METRICS as HOST
 from jaxobs.state.checkpoints import Checkpoints, Mark
 from jaxobs.state.generations import Generation
 from jaxobs.state.input_waits import Inputs
@@ -72,7 +73,9 @@ def full_store() -> Store:
     store.set_cache_size(4096, 2, 1024)
     store.set_accelerators((accelerator(),))
     store.describe(versions={"jaxobs": "1", "jax": "2"}, capabilities={"miss_frame": True, "phase_starts": False})
-    store.drop("max_functions")
+    store.host = {each.name: 1.0 for each in HOST}
+    for reason in ("max_functions", "event_log_write", "event_log_files", "otlp_spans", "tls_handshake", "cache_keys"):
+        store.drop(reason)
     store.collect_seconds = 0.004
     guard.internal_error("place", ValueError("made by hand"))
     make_steps(store)
@@ -112,10 +115,10 @@ def make_requests(store: Store, route: str = "/predict") -> None:
     for cold, seconds in (("true", 1.5), ("false", 0.004)):
         routes.ended()
         compiled = (1, ()) if cold == "true" else None
-        generation, now = Generation(), time.perf_counter()
+        generation, now, http = Generation(), time.perf_counter(), ("POST", "http", 200)
         generation.first_token, generation.input, generation.output = now - seconds / 2, 8, 16
         generation.reason = "stop"
-        routes.route(route).waiting.append((now, seconds, "ok", cold, 0.25, (3, 4), compiled, generation, False))
+        routes.route(route).waiting.append((now, seconds, "ok", cold, 0.25, (3, 4), compiled, generation, False, http))
     routes.route(route).generations.count(0, 0, 0.02)
     routes.engines.report("engine", 3, 1, 0.5)
 

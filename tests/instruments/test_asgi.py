@@ -16,6 +16,7 @@ from helpers.route_states import first_tokens, outcomes, routes
 import jaxobs
 from jaxobs.base import guard
 from jaxobs.instruments import route_names
+from jaxobs.state.routes import MOST_HTTP
 
 Message = MutableMapping[str, Any]
 Send = Callable[[Message], Awaitable[None]]
@@ -113,9 +114,24 @@ def test_all_messages_pass_as_they_are() -> None:
 
 
 def test_the_status_tells_the_outcome() -> None:
-    for app in (playing(), *(answering(status) for status in (200, 302, 404, 422, 500, 503))):
+    for app in (playing(), *(answering(status) for status in (200, 302, 404, 422, 500, 503, 7))):
         Client().call(jaxobs.asgi(app, route=lambda scope: "r"))
-    assert outcomes("r") == {"ok": 2, "client_error": 2, "error": 3}
+    assert outcomes("r") == {"ok": 3, "client_error": 2, "error": 3}
+    (route,) = jaxobs.snapshot().routes
+    found = {(each.method, each.scheme, each.status): sum(each.seconds.counts) for each in route.http}
+    scope = Client().scope["method"], "http"
+    assert found == {(*scope, status): 1 + (status == 0) for status in (0, 200, 302, 404, 422, 500, 503)}
+
+
+def test_methods_of_strangers_make_few_series() -> None:
+    """A client may send what it likes, and the application have many statuses."""
+    for number in range(100):
+        client = Client()
+        client.scope |= {"method": f"M{number}", "scheme": "https" if number % 2 else "gopher"}
+        client.call(jaxobs.asgi(answering(200 + number), route=lambda scope: "r"))
+    (route,) = jaxobs.snapshot().routes
+    assert {each.method for each in route.http} == {"_OTHER"} and "gopher" not in {each.scheme for each in route.http}
+    assert len(route.http) <= MOST_HTTP + 5 and sum(sum(each.seconds.counts) for each in route.http) == 100
 
 
 def test_an_exception_passes_and_is_an_error() -> None:

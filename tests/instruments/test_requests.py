@@ -109,7 +109,7 @@ def test_a_request_that_merely_passes_beside_a_compilation_did_not_wait() -> Non
     row = rows.route("generate")
 
     def waited(began: float, ended: float) -> tuple[int, float]:
-        row.waiting.append((ended, ended - began, "ok", "false", None, None, None, None, False))
+        row.waiting.append((ended, ended - began, "ok", "false", None, None, None, None, False, None))
         found = row.frozen()
         return found.waited, found.waited_seconds
 
@@ -198,7 +198,7 @@ def test_how_a_request_ends_is_counted_and_what_it_raises_goes_on_unchanged() ->
 
 
 def test_a_route_has_the_exception_of_a_late_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The plain part of the text and the line are told, once a second at most. No code of the program makes the text."""
+    """The plain part of the text and the line are told, once a second at most. No code of the program makes it."""
     now = [1000.0]
     monkeypatch.setattr(requests, "perf_counter", lambda: now[0])
 
@@ -232,7 +232,7 @@ def test_the_latest_requests_are_counted_apart(monkeypatch: pytest.MonkeyPatch) 
         recent = None
         for _ in range(requests):
             now += seconds / requests
-            route.waiting.append((now, 0.1, outcome, "false", None, None, None, None, False))
+            route.waiting.append((now, 0.1, outcome, "false", None, None, None, None, False, None))
             recent = route.frozen().recent
         return recent
 

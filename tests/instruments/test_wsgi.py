@@ -79,6 +79,8 @@ def test_all_that_passes_is_as_it_was() -> None:
     assert jaxobs.wsgi(app)(own, server) is whole
     assert given == [("200 OK", [("a", "b")]), ("503 Busy", [], error)]
     assert outcomes() == {"error": 1}
+    ((http,),) = [each.http for each in jaxobs.snapshot().routes]
+    assert (http.method, http.scheme, http.status) == ("GET", "http", 503)
 
 
 def test_a_stream_lasts_until_it_is_exhausted_and_is_closed_once() -> None:

@@ -64,15 +64,9 @@ class Device:
         self._api = api
         self._handle = handle
         self._plain = AcceleratorState(
-            time=0.0,
-            device=identity.name,
-            uuid=identity.uuid,
-            index=identity.index,
-            model=identity.model,
-            pci_bus_id=identity.pci_bus_id,
-            driver_version=driver,
-            parent=identity.parent,
-        )
+            time=0.0, device=identity.name, uuid=identity.uuid, index=identity.index, model=identity.model,
+            pci_bus_id=identity.pci_bus_id, driver_version=driver, parent=identity.parent,
+        )  # fmt: skip
         self._gone = {getattr(api, name) for name in _GONE if hasattr(api, name)}
         self._hopeless = {getattr(api, name) for name in _NEVER if hasattr(api, name)}
         self._never: set[tuple[Any, ...]] = set()

@@ -30,6 +30,9 @@ _BY_URGENCY = sorted(METRICS, key=lambda metric: "function" in metric.labels)
 """Metrics in the order in which they are admitted: if there are too many series, functions are what there is too much
 of."""
 
+_CLIENTS = "process_"
+"""Metrics that `prometheus_client` brings into its registry itself."""
+
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
@@ -51,12 +54,13 @@ class SnapshotCollector:
 
     def describe(self) -> list[Family]:
         """The families without samples: registering collects nothing."""
-        return [_family(metric, []) for metric in METRICS]
+        return [_family(metric, []) for metric in METRICS if not metric.name.startswith(_CLIENTS)]
 
     def collect(self) -> Iterator[Family]:
-        """Yields one family for each metric of the catalogue that has samples."""
+        """Yields one family for each metric of the catalogue that has samples, but for those of the client itself."""
         for metric, samples in self.samples():
-            yield _family(metric, samples)
+            if not metric.name.startswith(_CLIENTS):
+                yield _family(metric, samples)
 
     def samples(self, snapshot: Snapshot | None = None) -> Iterator[tuple[Metric, list[tuple[Labels, Value]]]]:
         """Every metric with its samples, within the bound on series; what does not fit is counted, once."""

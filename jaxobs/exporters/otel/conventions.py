@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -9,6 +10,8 @@ from jaxobs.facts.accelerators import AcceleratorState
 from jaxobs.facts.histograms import Histogram
 from jaxobs.facts.requests import RouteState
 from jaxobs.facts.snapshot import Snapshot
+
+Attributes = Mapping[str, str | int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,12 @@ _OUTPUT_TOKEN = Instrument(
 _DURATION = Instrument("gen_ai.server.request.duration", "s", "histogram", "Time of requests to routes that generate.")
 _TOKENS = Instrument("gen_ai.client.token.usage", "{token}", "histogram", "Tokens of a request, by type.")
 
-HISTOGRAMS = (_FIRST_TOKEN, _OUTPUT_TOKEN, _DURATION, _TOKENS)
+_HTTP = Instrument("http.server.request.duration", "s", "histogram", "Time of HTTP requests.")
+
+HISTOGRAMS = (_FIRST_TOKEN, _OUTPUT_TOKEN, _DURATION, _TOKENS, _HTTP)
+
+_COUNTED_ELSEWHERE = ("opentelemetry.instrumentation.asgi", "opentelemetry.instrumentation.wsgi")
+"""Instrumentations of OpenTelemetry that report `http.server.request.duration` themselves."""
 
 PROVIDER = "jax"
 _OPERATIONS = (("chat", "chat"), ("embed", "embeddings"), ("complet", "text_completion"))
@@ -83,12 +91,21 @@ def _hardware(device: AcceleratorState) -> dict[str, str]:
     return attributes
 
 
-def histograms(snapshot: Snapshot) -> Iterator[tuple[Instrument, Mapping[str, str], Histogram]]:
-    """The histograms of the requests that generate text: of routes that report tokens, or their first one."""
+def histograms(snapshot: Snapshot) -> Iterator[tuple[Instrument, Attributes, Histogram]]:
+    """The histograms of HTTP requests, and of those that generate text: that report tokens, or their first one."""
     for route in snapshot.routes:
+        for alike in () if any(name in sys.modules for name in _COUNTED_ELSEWHERE) else route.http:
+            known: dict[str, str | int] = {
+                "http.request.method": alike.method, "url.scheme": alike.scheme, "http.route": route.route,
+            }  # fmt: skip
+            if alike.status:
+                known["http.response.status_code"] = alike.status
+            if alike.status == 0 or alike.status >= 500:
+                known["error.type"] = str(alike.status or "_OTHER")
+            yield _HTTP, known, alike.seconds
         if not (route.output_tokens or route.input_tokens or route.first_token_seconds):
             continue
-        attributes = {
+        attributes: dict[str, str | int] = {
             "gen_ai.operation.name": operation(route.route),
             "gen_ai.provider.name": PROVIDER,
             "http.route": route.route,

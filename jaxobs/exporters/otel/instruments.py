@@ -24,7 +24,6 @@ from jaxobs.exporters.otel.providers import NAME
 from jaxobs.facts.histograms import Histogram
 from jaxobs.metrics import otel_names
 from jaxobs.metrics.catalogue import METRICS
-from jaxobs.metrics.metric import Labels
 from jaxobs.state.exemplars import Exemplars
 from jaxobs.state.store import Store
 
@@ -56,9 +55,9 @@ class Instruments:
         self._store = store
         self._points = points
         self._collector = SnapshotCollector(store)
-        self._latest: dict[str, list[tuple[Mapping[str, str], float]]] = {}
+        self._latest: dict[str, list[tuple[Mapping[str, str | int], float]]] = {}
         self._histograms: dict[str, Any] = {}
-        self._recorded: dict[tuple[str, Labels], Recorded] = {}
+        self._recorded: dict[tuple[str, tuple[str | int, ...]], Recorded] = {}
         self._meter = provider.get_meter(NAME, __version__)
         for metric in sorted(METRICS, key=lambda each: each.name != _FIRST):
             if metric.kind in _OBSERVED:
@@ -97,7 +96,7 @@ class Instruments:
 
     def _collect(self) -> None:
         """Takes the samples: what the instruments give until the next collection."""
-        latest: dict[str, list[tuple[Mapping[str, str], float]]] = {name: [] for name in self._latest}
+        latest: dict[str, list[tuple[Mapping[str, str | int], float]]] = {name: [] for name in self._latest}
         if self.silent:
             self._latest = latest
             if self._points is not None:
@@ -109,7 +108,7 @@ class Instruments:
         for metric, samples in self._collector.samples(snapshot):
             name = otel_names.name(metric)
             for labels, value in samples:
-                attributes: Mapping[str, str] = dict(zip(metric.labels, labels, strict=True))
+                attributes: conventions.Attributes = dict(zip(metric.labels, labels, strict=True))
                 if isinstance(value, tuple):
                     value = Histogram((), (value[0],), value[1])
                 if isinstance(value, Histogram):

@@ -25,7 +25,7 @@ class Series:
     name: str
     unit: str
     help: str
-    attributes: Mapping[str, str]
+    attributes: Mapping[str, str | int]
     value: Histogram
     exemplars: Mapping[int, Exemplar]
     """Exemplars by the position of the bucket."""
@@ -40,7 +40,7 @@ class Points:
         preference = os.environ.get("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", "").strip().lower()
         self._delta = preference in ("delta", "lowmemory")
         self._since = time.time_ns()
-        self._before: dict[tuple[str, tuple[str, ...]], Histogram] = {}
+        self._before: dict[tuple[str, tuple[str | int, ...]], Histogram] = {}
 
     def added_to(self, data: Any) -> Any:
         """The collected metrics with the histograms among them: a copy."""

@@ -21,7 +21,7 @@ NAME = "jaxobs"
 FLUSH_MILLISECONDS = 2000
 CONNECT_SECONDS = 0.3
 _REASONS = {"metrics": "otlp_metrics", "traces": "otlp_spans", "logs": "otlp_logs"}
-"""Why something is missing, in `jaxobs_dropped_series_total`."""
+"""Why something is missing, in `jaxobs_dropped_exports_total`."""
 
 
 @dataclass(slots=True)

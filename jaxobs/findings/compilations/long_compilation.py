@@ -52,16 +52,11 @@ def _case(event: Compilation) -> Case:
     same = f" It compiled the same {size:,} operations {times:,} times in a row." if times else ""
     site = f" at {event.where}" if event.where else ""
     return Case(
-        function=event.function,
-        severity="warning" if times else "info",
-        where=event.where,
+        function=event.function, severity="warning" if times else "info", where=event.where,
         summary=(f"`{event.function}` took {duration(seconds)} to compile{site} ({phases}).{same}"),
-        advice=UNROLLED if times else _kept(event),
-        count=1,
-        seconds=seconds,
-        since=event.time - seconds,
+        advice=UNROLLED if times else _kept(event), count=1, seconds=seconds, since=event.time - seconds,
         data={"phases": {phase: round(value, 6) for phase, value in event.phases.items()}, **event.repeated},
-    )
+    )  # fmt: skip
 
 
 def _unfinished(row: OpenCompilation, seconds: float, *, over: bool) -> Case:
@@ -69,9 +64,7 @@ def _unfinished(row: OpenCompilation, seconds: float, *, over: bool) -> Case:
     how = "had been compiling" if over else "has been compiling"
     end = " and was never finished" if over else ""
     return Case(
-        function=row.function,
-        severity="warning" if over else "info",
-        where=row.call_site,
+        function=row.function, severity="warning" if over else "info", where=row.call_site,
         summary=(
             f"`{row.function}` {how} for {duration(seconds)}{site}{end}; it {'was' if over else 'is'} in the phase "
             f"`{row.phase}`."
@@ -80,11 +73,8 @@ def _unfinished(row: OpenCompilation, seconds: float, *, over: bool) -> Case:
             "Let it finish to see what takes so long. If it is a Python loop under `jit`, all iterations are compiled: "
             "`jax.lax.scan` and `jax.lax.fori_loop` compile the body once."
         ),
-        count=1,
-        seconds=seconds,
-        since=row.started if row.began is None else row.began,
-        data={"phase": row.phase},
-    )
+        count=1, seconds=seconds, since=row.started if row.began is None else row.began, data={"phase": row.phase},
+    )  # fmt: skip
 
 
 def _kept(event: Compilation) -> str:

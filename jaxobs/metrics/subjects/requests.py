@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from operator import attrgetter
 
@@ -9,8 +10,10 @@ from jaxobs.facts.histograms import Histogram
 from jaxobs.facts.requests import (
     ENGINE_STATES,
     FINISH_REASONS,
+    HTTP_METHODS,
     REQUEST_COLD,
     REQUEST_OUTCOMES,
+    STATUS_CLASSES,
     TOKEN_DIRECTIONS,
     RouteState,
 )
@@ -26,12 +29,23 @@ def _histogram(name: str, read: Callable[[RouteState], Histogram | None], help: 
     return Metric(name, help, _routes(lambda r: [((), read(r))]), ("route",), kind="histogram")
 
 
+def _by_class(route: RouteState) -> Iterable[tuple[Labels, int]]:
+    found: Counter[tuple[str, str]] = Counter()
+    for each in route.http:
+        found[each.method, f"{each.status // 100}xx" if 100 <= each.status < 600 else ""] += sum(each.seconds.counts)
+    return found.items()
+
+
 METRICS = (
     Metric("jax_requests_total",
            ("Completed requests; cold says whether something compiled, or was loaded from the cache, during the "
             "request."),
            _routes(lambda r: [((c, o), n) for c, by_outcome in r.requests.items() for o, n in by_outcome.items()]),
            ("route", "cold", "outcome"), values=(("cold", REQUEST_COLD), ("outcome", REQUEST_OUTCOMES))),
+    Metric("jax_http_requests_total",
+           "Completed requests of a middleware by method and class of the status, which is empty without an answer.",
+           _routes(_by_class), ("route", "method", "status"),
+           values=(("method", HTTP_METHODS), ("status", STATUS_CLASSES))),
     Metric("jax_request_seconds", "Time from the start of a request to its last byte.",
            _routes(lambda r: [((c,), h) for c, h in r.seconds.items()]), ("route", "cold"), kind="histogram",
            values=(("cold", REQUEST_COLD),)),

@@ -1,0 +1,37 @@
+"""The process on its host, by the names of Prometheus' own clients, and what its container allows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from jaxobs.facts.snapshot import Snapshot
+from jaxobs.metrics.metric import Labels, Metric, Value
+
+
+def _figure(name: str) -> Callable[[Snapshot], list[tuple[Labels, Value]]]:
+    return lambda s: [((), s.host[name])] if name in s.host else []
+
+
+METRICS = tuple(
+    Metric(name, help, _figure(name))
+    for name, help in {
+        "process_resident_memory_bytes": "Memory of the process that is in the host's memory.",
+        "process_virtual_memory_bytes": "Address space of the process.",
+        "process_virtual_memory_max_bytes": "Limit of the address space of the process; absent without one.",
+        "process_cpu_seconds_total": "Time of processors that the process has used, in its own code and in the kernel.",
+        "process_start_time_seconds": "Start time of the process since 1970.",
+        "process_open_fds": "Number of open file descriptors.",
+        "process_max_fds": "Number of file descriptors that the process may open; absent without a limit.",
+        "jax_host_memory_total_bytes": "Memory of the machine.",
+        "jax_host_memory_available_bytes": "Memory of the machine that programs can get without swapping.",
+        "jax_container_spec_memory_limit_bytes":
+            "Memory that the container may use, the lowest limit of its control groups; absent without one.",
+        "jax_container_memory_usage_bytes": "Memory in use where that limit is, page cache included.",
+        "jax_container_memory_reclaimable_bytes":
+            "Page cache of files in that memory, which the kernel takes back before it kills.",
+        "jax_container_cpu_cfs_periods_total": "Periods of the quota of processor time; absent without one.",
+        "jax_container_cpu_cfs_throttled_periods_total": "Periods in which the container had used up its quota.",
+        "jax_container_cpu_cfs_throttled_seconds_total":
+            "Time for which threads were halted because the quota was used up, summed over processors.",
+    }.items()
+)  # fmt: skip

@@ -8,7 +8,7 @@ A minute is one sample. Series appear with the part that first counts them, and 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from jaxobs.facts.wall import TIME_CATEGORIES
 
@@ -97,6 +97,16 @@ def serves(
 def unseen(minutes: int) -> Part:
     """The process goes on, and is not scraped."""
     return Part(minutes=minutes, scraped=False)
+
+
+def using(part: Part, *shares: float) -> list[Part]:
+    """The part in a container whose memory is in use by these shares, one a minute, and else full of page cache."""
+    known = {"jax_container_spec_memory_limit_bytes": 64e9, "jax_container_memory_usage_bytes": 64e9}
+    return [
+        replace(part, minutes=part.minutes if len(shares) == 1 else 1, once=part.once if not minute else {},
+                gauges={**part.gauges, **known, "jax_container_memory_reclaimable_bytes": round(64e9 * (1 - share))})
+        for minute, share in enumerate(shares)
+    ]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

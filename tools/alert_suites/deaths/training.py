@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from tools.alert_suites.kinds import Death
-from tools.alert_suites.scenes import Part, Process, compiles, init, spends, trains
+from tools.alert_suites.scenes import Part, Process, compiles, init, spends, trains, using
 
 _BEGIN = [init(2), compiles(3), trains(95)]
 """A hundred minutes in which all is well."""
@@ -158,6 +158,9 @@ DEATHS = (
           also=("JaxTargetDown",)),
     Death(name="unsaved", what="checkpoints fail, and the job goes on", alert="JaxCheckpointWorkAtRisk",
           severity="warning", at=185, within=150, processes=_unsaved),
+    Death(name="host-fills", what="the memory of a container fills within four hours", alert="JaxHostMemoryLow",
+          severity="warning", at=158, within=20,
+          processes=lambda: _one("host-fills", *using(trains(110), *(0.5 + minute / 240 for minute in range(110))))),
     Death(name="backs-off", what="a process ends in its first minute, again and again", alert="JaxCrashLoop",
           severity="critical", at=101, within=50, processes=_backs_off),
     Death(name="crash-loop", what="a process crashes every 9 minutes", alert="JaxCrashLoop", severity="critical",

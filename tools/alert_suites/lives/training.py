@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from tools.alert_suites.kinds import Life
-from tools.alert_suites.scenes import Part, Process, compiles, init, spends, trains, unseen
+from tools.alert_suites.scenes import Part, Process, compiles, init, spends, trains, unseen, using
 
 
 def _job(name: str, count: int, parts: list[Part], **more: object) -> list[Process]:
@@ -51,6 +51,13 @@ def _caught() -> Iterable[Process]:
               'jax_function_errors_total{function="step", error="JaxRuntimeError"}': 2},
     )  # fmt: skip
     yield from _job("batch-size-search", 1, [init(2), compiles(2), trains(1), search, trains(110)])
+
+
+def _loads() -> Iterable[Process]:
+    """Weights are loaded for 20 minutes, and each checkpoint has a copy on the host for two."""
+    begin = [*using(init(20), *(0.04 * minute for minute in range(20))), *using(compiles(3), 0.8)]
+    saves = [*using(trains(30), 0.8), *using(spends("checkpoint", 2), 0.93)]
+    yield from _job("loads-much", 2, [*begin, *saves, *saves, *saves, *saves, *saves])
 
 
 def _elastic() -> Iterable[Process]:
@@ -101,6 +108,8 @@ LIVES = (
         name="epochs", what="five minutes of waiting for input between epochs", minutes=400,
         processes=lambda: _job("epochs", 2, [init(2), compiles(2), *[trains(55), spends("input_wait", 5)] * 7]),
     ),
+    Life(name="loads-much", what="weights fill most of a container's memory, checkpoints and page cache the rest",
+         minutes=180, processes=_loads),
     Life(name="elastic", what="a run continues with half of its processes, and later with all", minutes=230,
          processes=_elastic),
     Life(

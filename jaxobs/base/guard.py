@@ -2,7 +2,8 @@
 
 Every entry from JAX or user code into jaxobs passes through a guard: what we raise is counted by
 place, logged once for each place, and swallowed. Under our own tests it is raised instead, so
-that a failure is never hidden from those who can fix it.
+that a failure is never hidden from those who can fix it. What a handler of the program's for a signal raises, such as a
+timeout, passes: it only happened to be our code that the signal interrupted.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ import functools
 import logging
 import os
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable
+from types import FrameType
 from typing import ParamSpec, TypeVar
 
 from jaxobs.base import threads
@@ -91,6 +94,26 @@ def raise_internal_errors(on: bool) -> None:
     _raise_errors = on
 
 
+def _passes(error: BaseException, own: int) -> bool:
+    """Returns whether an exception interrupted us, or ends the program without code that we call having raised it.
+
+    Args:
+      own: number of the frames, from the guard on, that are ours.
+    """
+    frames = [frame for frame, _line in traceback.walk_tb(error.__traceback__)]
+    called = [not str(frame.f_globals.get("__name__")).startswith("jaxobs") for frame in frames]
+    if any(called[number] and _handles(frames[number], frames[number - 1]) for number in range(1, len(frames))):
+        return True
+    interrupts = isinstance(error, KeyboardInterrupt | GeneratorExit)
+    return interrupts or not (isinstance(error, Exception) or any(called[own:]))
+
+
+def _handles(frame: FrameType, interrupted: FrameType) -> bool:
+    """Returns whether a frame is that of a signal's handler: Python gives it the frame that it interrupts."""
+    given = frame.f_locals.values()
+    return any(each is interrupted for value in given for each in (value if type(value) is tuple else (value,)))
+
+
 class guarded:  # noqa: N801 - read as a word: `with guarded("place"):`
     """Swallows and counts whatever the block raises."""
 
@@ -103,7 +126,7 @@ class guarded:  # noqa: N801 - read as a word: `with guarded("place"):`
         return None
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> bool:
-        if not isinstance(error, Exception):
+        if error is None or _passes(error, 1):
             return False
         internal_error(self._where, error)
         return not _raise_errors
@@ -117,7 +140,9 @@ def guard(where: str) -> Callable[[Callable[P, R]], Callable[P, R | None]]:
         def call(*args: P.args, **kwargs: P.kwargs) -> R | None:
             try:
                 return fun(*args, **kwargs)
-            except Exception as error:
+            except BaseException as error:
+                if _passes(error, 2):
+                    raise
                 internal_error(where, error)
                 if _raise_errors:
                     raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -70,6 +71,38 @@ def test_what_ends_the_program_passes(error: type[BaseException]) -> None:
         interrupted()
     with pytest.raises(error), guard.guarded("here"):
         raise error
+    assert guard.internal_errors() == {}
+
+
+@pytest.mark.usefixtures("swallowing")
+def test_code_of_the_program_cannot_end_it_through_us() -> None:
+    """JAX would not have called it, or not now."""
+
+    def leaves() -> None:
+        raise SystemExit("of the program")
+
+    with guard.guarded("here"):
+        leaves()
+    assert guard.guard("here")(lambda: leaves())() is None
+    assert guard.internal_errors() == {"here": 2}
+
+
+@pytest.mark.usefixtures("swallowing")
+@pytest.mark.parametrize("error", [TimeoutError, SystemExit])
+def test_what_the_handler_of_a_signal_raises_passes(error: type[BaseException]) -> None:
+    """Else a program that waits for its timeout would wait forever: the signal came while our code ran."""
+
+    def handler(*given: object) -> None:
+        raise error
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        with pytest.raises(error), guard.guarded("here"):
+            signal.raise_signal(signal.SIGALRM)
+        with pytest.raises(error):
+            guard.guard("here")(lambda: signal.raise_signal(signal.SIGALRM))()
+    finally:
+        signal.signal(signal.SIGALRM, before)
     assert guard.internal_errors() == {}
 
 

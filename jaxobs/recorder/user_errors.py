@@ -13,6 +13,7 @@ from typing import Any
 
 from jaxobs.base import threads
 from jaxobs.internals.source_files import is_jax, is_own, is_plumbing, shown
+from jaxobs.reasons.described import described, module_of, name_of
 from jaxobs.recorder import error_texts, oom_texts
 from jaxobs.recorder.error_texts import ErrorKind
 from jaxobs.recorder.oom_texts import OomText
@@ -24,8 +25,9 @@ _MOST_KNOWN = 64
 _SAME_SECONDS = 10.0
 _LIBRARIES = ("aiohttp", "grpc", "jax", "jaxlib", "numpy", "tensorflow", "urllib")
 """Packages whose exceptions may make their text themselves: nobody else's `__str__` is run."""
-_PLAIN = (str, int, float, bool, type(None))
-"""Types of arguments that Python itself prints."""
+_args, _cause, _context, _suppresses = (
+    vars(BaseException)[name].__get__ for name in ("args", "__cause__", "__context__", "__suppress_context__")
+)
 
 
 def parsed_error(error: BaseException) -> OomText | None:
@@ -42,9 +44,10 @@ def chain(error: BaseException) -> list[BaseException]:
     """The exception and those that it was raised from or while handling."""
     found: list[BaseException] = []
     each: BaseException | None = error
-    while each is not None and each not in found and len(found) < _MOST_CHAINED:
+    while each is not None and all(each is not other for other in found) and len(found) < _MOST_CHAINED:
         found.append(each)
-        each = each.__cause__ or (None if each.__suppress_context__ else each.__context__)
+        cause, context = _cause(each), None if _suppresses(each) else _context(each)
+        each = context if cause is None else cause
     return found
 
 
@@ -53,18 +56,20 @@ def text(error: BaseException) -> str:
     with contextlib.suppress(Exception):
         if _makes_its_text(error):
             return str(error)
-        given = _arguments_of(error)
-        plain = [str(each) for each in given if type(each) in _PLAIN]
-        return BaseException.__str__(error) if len(plain) == len(given) else ", ".join(plain)
+        given = _args(error)
+        return _told(given[0]) if len(given) == 1 else described(given) if given else ""
     return ""
 
 
-_arguments_of = vars(BaseException)["args"].__get__
-"""By the method of the base class: an exception type may have `args` of its own."""
+def _told(value: Any) -> str:
+    """Text of an exception's only argument, which may be another exception or an object of the program's."""
+    if issubclass(type(value), BaseException):
+        return text(value)
+    return str.__str__(value) if issubclass(type(value), str) else described(value)
 
 
 def _makes_its_text(error: BaseException) -> bool:
-    return type(error).__module__.partition(".")[0] in _LIBRARIES
+    return str(module_of(type(error))).partition(".")[0] in _LIBRARIES
 
 
 def call_site(error: BaseException) -> str | None:
@@ -190,7 +195,7 @@ def recognised(error: BaseException) -> ErrorKind | None:
         parsed = parsed_error(link)
         if parsed is not None and not parsed.harmless:
             return error_texts.BY_NAME["out_of_memory"]
-        types = tuple(kind.__name__ for kind in type(link).__mro__)
+        types = tuple(map(name_of, type.mro(type(link))))
         found = error_texts.recognise(types, text(link)) if isinstance(link, Exception) else None
         if found is not None:
             return found

@@ -140,10 +140,18 @@ def test_memory_and_hostile_errors() -> None:
         def __str__(self) -> str:
             raise SystemExit(1)
 
+        __repr__ = __eq__ = __bool__ = __str__  # type: ignore[assignment]
+
+    class Hostile:
+        __str__ = __repr__ = HostileError.__str__
+
+    hostile = HostileError(Hostile())
+    hostile.__cause__ = HostileError()
+    full = RuntimeError("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 1000000256 bytes.")
     for error, kind in (
-        (RuntimeError("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 1000000256 bytes."), "out_of_memory"),
-        (AssertionError("seeds. Expected: [0 1]; got: [0]."), "inputs_differ"),
-        (HostileError(), None),
-    ):
+        (full, "out_of_memory"), (RuntimeError(full), "out_of_memory"),
+        (ValueError(Hostile()), None), (MemoryError(Hostile(), 1), "out_of_memory"), (hostile, None),
+        (AssertionError("seeds. Expected: [0 1]; got: [0]."), "inputs_differ"), (HostileError(), None),
+    ):  # fmt: skip
         found = user_errors.recognised(error)
         assert (found and found.kind) == kind

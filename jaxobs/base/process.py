@@ -8,6 +8,8 @@ import threading
 import time
 from contextlib import suppress
 
+from jaxobs.base.descriptors import Kept
+
 
 def process_age(pid: int | str = "self") -> float | None:
     """Returns seconds since a process was started, to 10 ms; None if the system does not say, as any but Linux.
@@ -50,14 +52,14 @@ class Processor:
         native = next((each.native_id for each in threading.enumerate() if each.ident == ident), None)
         self._file = self._number = None
         with suppress(OSError):
-            self._file = None if native is None else os.open(f"/proc/self/task/{native}/schedstat", os.O_RDONLY)
+            self._file = Kept(os.open(f"/proc/self/task/{native}/schedstat", os.O_RDONLY)) if native else None
         if self._file is None and native is not None and hasattr(time, "pthread_getcpuclockid"):
             self._number = time.pthread_getcpuclockid(ident)
         self._last = self.used(), time.perf_counter()
 
     def __del__(self) -> None:
         if self._file is not None:
-            os.close(self._file)
+            self._file.close()
 
     def share(self) -> float:
         """Returns the part of the time since the last call in which the thread ran; 1 if the system does not say."""
@@ -69,7 +71,7 @@ class Processor:
         """Returns the seconds so far; None if the system does not say. Only while the thread is alive."""
         with suppress(OSError, ValueError):
             if self._file is not None:
-                ran, waited, _ = os.pread(self._file, 80, 0).split()
+                ran, waited, _ = os.pread(self._file.number, 80, 0).split()
                 return (int(ran) + int(waited)) / 1e9
             if self._number is not None:
                 return time.clock_gettime(self._number)

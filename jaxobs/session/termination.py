@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 
 from jaxobs.base import threads
+from jaxobs.base.descriptors import Kept
 from jaxobs.base.guard import guarded
 from jaxobs.base.import_hooks import when_imported
 
@@ -27,6 +28,7 @@ HOLD_SECONDS = 2.0
 GRACE_SECONDS = 5.0
 """Seconds that the callback may take; then the process dies without its end."""
 _NOTICE_SECONDS = 0.05
+_Pending = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 
 
 def on_sigterm(callback: Callable[[], object]) -> Callable[[], None]:
@@ -59,7 +61,8 @@ class _Watch:
         self._ending = threads.Lock()
         self._told = threads.Lock()
         self._told.acquire()
-        self._pipe: tuple[int, int] | None = None
+        self._pipe: tuple[Kept, Kept] | None = None
+        self._forgets: object = None
         # One object for good: `self._handle` is a new one each time, and the handler is known by identity.
         self._handler = self._handle
         signal.signal(signal.SIGTERM, self._handler)
@@ -79,14 +82,14 @@ class _Watch:
         self._let_go_of_wakeups()
         if self._pipe is not None:
             (_, write_end), self._pipe = self._pipe, None
-            os.close(write_end)
+            write_end.close()
 
     def after_fork(self) -> None:
         """Starts again in the child, which has no watcher and shares the parent's pipe."""
         pipe = self._pipe
         self.undo()
         if pipe is not None:
-            os.close(pipe[0])
+            pipe[0].close()
 
     def _handle(self, signum: int, frame: FrameType | None) -> None:
         self._heard.set()
@@ -121,27 +124,36 @@ class _Watch:
             for end in pipe:
                 os.close(end)
             return
-        self._pipe = pipe
-        threads.Thread(target=self._read_wakeups, args=pipe[:1], name="jaxobs-sigterm").start()
+        self._pipe = Kept(pipe[0]), Kept(pipe[1])
+        threads.Thread(target=self._read_wakeups, args=self._pipe, name="jaxobs-sigterm").start()
         # It warns of a wakeup descriptor that it did not set itself.
         when_imported("trio", self._let_go_of_wakeups)
 
-    def _read_wakeups(self, read_end: int) -> None:
-        while signals := os.read(read_end, 4096):
+    def _read_wakeups(self, read_end: Kept, write_end: Kept) -> None:
+        while read_end.is_ours() and (signals := os.read(read_end.number, 4096)):
             if signal.SIGTERM in signals and self.is_installed():
                 self._heard.wait(STUCK_SECONDS)
                 if self.is_installed():
                     self._end()
             # Programs that live by signals (timers, profilers) are not to wake this thread for each of them.
             time.sleep(_NOTICE_SECONDS)
-        os.close(read_end)
+        if self._pipe is not None:  # the program has closed it: a signal would be written to a file of its own
+            self._pipe, self._forgets = None, _Pending(lambda _: _set_no_wakeups(write_end.number))
+            ctypes.pythonapi.Py_AddPendingCall(self._forgets, None)  # on the main thread
+        read_end.close()
 
     def _let_go_of_wakeups(self) -> None:
         if self._pipe is not None and _on_main_thread():
-            current = signal.set_wakeup_fd(-1)
-            if current not in (-1, self._pipe[1]):
-                with contextlib.suppress(OSError, ValueError):
-                    signal.set_wakeup_fd(current)
+            _set_no_wakeups(self._pipe[1].number)
+
+
+def _set_no_wakeups(number: int) -> int:
+    """Has signals written nowhere if they are to that descriptor."""
+    current = signal.set_wakeup_fd(-1)
+    if current not in (-1, number):
+        with contextlib.suppress(OSError, ValueError):
+            signal.set_wakeup_fd(current)
+    return 0
 
 
 def _nothing() -> None:

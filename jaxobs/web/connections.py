@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 from wsgiref.simple_server import ServerHandler, WSGIRequestHandler, WSGIServer
 
 from jaxobs.base import threads
+from jaxobs.base.descriptors import Kept
 from jaxobs.web.protection import Protection
 
 MOST_BODY = 4096
@@ -56,6 +57,7 @@ class Server(socketserver.ThreadingMixIn, WSGIServer):
         self._woken, self._wake = socket.socketpair()
         super().__init__(address, Handler)
         self.socket.setblocking(False)
+        self._kept = tuple((each, Kept(each.fileno())) for each in (self.socket, self._woken, self._wake))
         self.protection: Protection
         self.dropped: Callable[[str], None] = lambda reason: None
         """Called with the reason why a connection is ended by us: the bound, or the handshake."""
@@ -78,9 +80,17 @@ class Server(socketserver.ThreadingMixIn, WSGIServer):
             selector.register(self._woken, selectors.EVENT_READ)
             while not self._closing:
                 ready = selector.select(self._next_look())
+                self._let_go_of_closed()
                 self._cut_overdue()
                 if ready and not self._closing:
                     self._accept()
+
+    def _let_go_of_closed(self) -> None:
+        """Ends if the program has closed our sockets: it may have others under their numbers."""
+        for each, kept in self._kept:
+            if not kept.is_ours():
+                self._closing = True
+                each.detach()
 
     def _next_look(self) -> float | None:
         """Returns seconds until the first connection whose time is known is overdue; None without connections."""

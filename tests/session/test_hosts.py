@@ -54,3 +54,35 @@ def test_the_working_directory_is_gone(way: str, tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stdout) == (0, "whole\n"), done.stderr
     assert [line for line in done.stderr.splitlines() if not line.startswith("jaxobs: http://")] == []
+
+
+CLOSED = """
+import os, signal, sys, time
+import jaxobs
+jaxobs.start(port=0, event_log=sys.argv[1])
+import jax, jax.numpy as jnp
+step = jax.jit(lambda x: x)
+step(1.0)
+size = 0
+while size != (size := os.path.getsize(sys.argv[1])):  # nothing of it is being written
+    time.sleep(0.5)
+os.closerange(3, 256)
+files = [open(f"{sys.argv[1]}.{number}", "w+b", buffering=0) for number in range(20)]
+step(jnp.ones(2))
+signal.signal(signal.SIGALRM, lambda *given: None)
+time.sleep(0.3)
+signal.raise_signal(signal.SIGALRM)
+jaxobs.uninstall()
+print({file.write(b"mine") for file in files}, {os.fstat(file.fileno()).st_size for file in files})
+"""
+
+
+def test_the_program_closes_all_descriptors(tmp_path: Path) -> None:
+    """Nothing of jaxobs writes to, closes, or waits for the files that have their numbers then."""
+    done = subprocess.run(
+        [sys.executable, "-c", CLOSED, str(tmp_path / "log")],
+        env=environment(), capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "{4} {4}\n"), done.stderr
+    assert [line for line in done.stderr.splitlines() if not line.startswith("jaxobs: http://")] == []
+    assert '"cause": "shape"' in (tmp_path / "log").read_text()  # of the compilation behind it

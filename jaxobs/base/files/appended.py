@@ -12,6 +12,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from jaxobs.base import private_files
+from jaxobs.base.descriptors import Kept
 from jaxobs.base.files import rotated
 
 SETTLING_SECONDS = 0.005
@@ -53,7 +54,7 @@ class AppendedFile:
         self._most_bytes = most_bytes
         self._keep = keep
         self._sync_each = sync_each
-        self._file: int | None = None
+        self._file: Kept | None = None
         self._is_regular = True
         self._torn = False
         """Whether the file ends inside a line."""
@@ -77,7 +78,7 @@ class AppendedFile:
                 self.close()
                 if lost := self._give_up_begun(lines):
                     return Written(lost=lost)
-            file = self._open() if self._file is None else self._file
+            file = self._open() if self._file is None else self._file.number
             if not self._is_regular:
                 return self._append_parts(file, lines)
             if self._keep and lines and self._is_full(file, len(lines[0])):
@@ -99,7 +100,7 @@ class AppendedFile:
             time.sleep(seconds)
             return
         poll = select.poll()
-        poll.register(self._file, select.POLLOUT)
+        poll.register(self._file.number, select.POLLOUT)
         ready = poll.poll(seconds * 1000)
         if ready and not ready[0][1] & select.POLLOUT:  # the reader is gone
             time.sleep(seconds)
@@ -108,7 +109,7 @@ class AppendedFile:
         """Closes the file; the next line opens it again, in case it can be written again."""
         if self._file is not None:
             file, self._file = self._file, None
-            os.close(file)
+            file.close()
 
     def after_fork(self) -> None:
         """Closes a pipe in a forked child, so that its reader sees the end when the parent ends."""
@@ -124,14 +125,14 @@ class AppendedFile:
             if error.errno == errno.ENXIO and stat.S_ISFIFO(os.stat(self.path).st_mode):
                 raise _NoReader from None
             raise
-        self._file, self._is_regular = file, stat.S_ISREG(os.fstat(file).st_mode)
+        self._file, self._is_regular = Kept(file), stat.S_ISREG(os.fstat(file).st_mode)
         self._torn = self._is_regular and _ends_inside_a_line(self.path)
         return file
 
-    def _was_replaced(self, file: int) -> bool:
-        """Returns whether somebody moved or removed the file, as those do who rotate logs."""
+    def _was_replaced(self, file: Kept) -> bool:
+        """Returns whether somebody moved or removed the file, as those do who rotate logs, or the program closed it."""
         try:
-            return not os.path.samestat(os.stat(self.path), os.fstat(file))
+            return not file.is_ours() or not os.path.samestat(os.stat(self.path), os.fstat(file.number))
         except (FileNotFoundError, NotADirectoryError):
             return True
         except OSError:  # not ours to look at any more, but still ours to write
@@ -145,7 +146,7 @@ class AppendedFile:
         """Has what was written brought to the disk, as far as it is one."""
         if self._file is not None:
             with contextlib.suppress(OSError):
-                os.fsync(self._file)
+                os.fsync(self._file.number)
 
     def _append_whole(self, file: int, lines: deque[bytes]) -> Written:
         """Writes lines at once, so that those of several processes do not mix."""

@@ -13,6 +13,7 @@ import enum
 import functools
 import inspect
 import itertools
+import sys
 import types
 from collections.abc import Iterable
 from typing import Any
@@ -28,6 +29,10 @@ _SIMPLE = (type(None), type(...), type(NotImplemented), range, bool, int, float,
 _CONTAINERS = (tuple, list, set, frozenset, collections.deque, dict)
 _DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType)
 _LIBRARIES = ("jax", "jaxlib", "numpy", "ml_dtypes", "jaxobs")
+_ARRAYS = ("ArrayImpl", "PRNGKeyArray", "Ref", "ArrayRef", "MutableArray")
+"""Classes of JAX whose `__repr__` shows what an array holds."""
+_LONG = ("PyTreeDef", "Jaxpr", "ClosedJaxpr", "JaxprEqn")
+"""Classes of JAX whose `__repr__` takes as long as a program is large, or runs that of the program's objects."""
 name_of, qualname, module_of = (vars(type)[name].__get__ for name in ("__name__", "__qualname__", "__module__"))
 """Names of a class and of its module, whatever its metaclass would give for them."""
 
@@ -96,9 +101,10 @@ def _told(value: Any, left: list[int], depth: int) -> str:
             return _container(value, kind, base, left, depth)
     module = module_of(kind)
     if type(module) is str and module.partition(".")[0] in _LIBRARIES:
-        if name in ("ndarray", "ArrayImpl"):
+        numpy = sys.modules.get("numpy")
+        if name in _ARRAYS or (numpy is not None and issubclass(kind, numpy.ndarray)):
             return f"{value.dtype}[{','.join(map(str, value.shape))}]"
-        return name if name == "PyTreeDef" else repr(value)[:MOST_TEXT]
+        return name if name in _LONG else repr(value)[:MOST_TEXT]
     return f"<{module}.{name} object>"
 
 

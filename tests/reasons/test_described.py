@@ -127,7 +127,8 @@ def test_texts() -> None:
         (Fatal(), f"<{__name__}.Fatal object>"),
         (np.float32(3), repr(np.float32(3))), (np.zeros((2, 3)), "float64[2,3]"), (jnp.ones(3), "float32[3]"),
         (jax.tree_util.tree_structure([Fatal()]), "PyTreeDef"), (jax.lax.Precision.HIGH, "Precision.HIGH"),
-        (10**5000, "an int of 16610 bits"),
+        (np.ma.ones(2), "float64[2]"), (jax.random.key(0), "key<fry>[]"),
+        (jax.make_jaxpr(jnp.sin)(1.0), "ClosedJaxpr"), (10**5000, "an int of 16610 bits"),
     ):  # fmt: skip
         assert described(value) == text
 

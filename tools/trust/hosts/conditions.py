@@ -63,6 +63,19 @@ step(jnp.ones(2))
 import os
 os.write(os.open("out", os.O_CREAT | os.O_WRONLY), b"whole")
 """, shell='"$@" <&- >&- 2>&-; echo $?; cat out'),
+    Case("all descriptors closed by the program", "and files of its own have their numbers then", _STEP + """
+import os, signal, time
+step(jnp.ones(3))
+time.sleep(1)
+os.closerange(3, 256)
+files = [open(f"own{number}", "w+b", buffering=0) for number in range(30)]
+signal.signal(signal.SIGALRM, lambda *given: None)
+for number in range(4): step(jnp.ones(number + 1))
+time.sleep(1)
+signal.raise_signal(signal.SIGALRM)
+print([os.path.getsize(f"own{number}") for number in range(30)])
+for file in files: file.write(b"mine"); file.seek(0); assert file.read() == b"mine"; file.close()
+"""),
     Case("standard streams closed by the program", "sys.stdout and sys.stderr go away, then are rubbish", _STEP + """
 import sys
 out = sys.stdout

@@ -223,6 +223,33 @@ except NameError as error: print(error, [frame.name for frame in traceback.extra
 try: jnp.ones(2) @ jnp.ones(3)
 except TypeError as error: print(str(error)[:40])
 """),
+    Case("exceptions with hostile arguments", "their text, truth, comparison and class run code of the program", _ONE + """
+import threading
+lock = threading.Lock()
+class Exits:
+    def __str__(self): raise SystemExit("str of an argument")
+    __repr__ = __format__ = __str__
+class Locks:
+    def __str__(self):
+        with lock: return "never"
+    __repr__ = __str__
+class Meta(type):
+    def __getattribute__(cls, name):
+        if armed: raise SystemExit("metaclass: " + name)
+        return type.__getattribute__(cls, name)
+class Error(ValueError, metaclass=Meta):
+    def __eq__(self, other): raise SystemExit("eq")
+    __bool__ = __len__ = __hash__ = __eq__
+armed = True
+for error in (ValueError(Exits()), RuntimeError(Locks(), 2), MemoryError(Exits()), Error(Locks()), Error(1)):
+    def fails(x):
+        try: raise Error(2)
+        except ValueError as inner: raise error from inner
+    with lock:
+        try: jax.jit(fails)(1.0)
+        except Exception: print("caught")
+armed = False
+"""),
     Case("exceptions in callbacks", "pure_callback, io_callback, debug.print and debug.callback", """
 import sys, logging, jax, jax.numpy as jnp
 from jax.experimental import io_callback

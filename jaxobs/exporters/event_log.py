@@ -42,7 +42,9 @@ class EventLog:
         self._most_bytes = settings.event_log_max_bytes
         self._syncs = settings.event_log_fsync != "never"
         self.every = SYNC_SECONDS if settings.event_log_fsync == "interval" else math.inf
-        self._lines = LineQueue(self._opened(path, settings), self)
+        file = self._opened(path, settings)
+        self._lines = LineQueue(file, self)
+        store.log_left = lambda: file.left
         self._unsubscribe = store.subscribe(self._write)
 
     def _opened(self, path: str, settings: Settings) -> AppendedFile:

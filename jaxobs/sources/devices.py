@@ -76,7 +76,8 @@ class Devices(Source):
         """Reads every device that this process can address, if its backend is initialized."""
         now, clients = time.time(), internals.clients()
         with guarded("host"):
-            self._store.host = host.figures()
+            left = self._store.log_left()
+            self._store.host = host.figures() | ({} if left is None else {"jaxobs_event_log_left_bytes": left})
         lives: list[array_groups.Live] = []
         groups: list[ArrayGroup] = []
         memories: list[DeviceMemory] = []

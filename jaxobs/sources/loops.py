@@ -80,36 +80,22 @@ class LoopsSource:
             return None
         stretch, last = found
         return Step(
-            time=time.time(),
-            loop=loop.name,
-            count=len(stretch.seconds),
-            last=last,
-            seconds=sum(stretch.seconds),
-            least_seconds=min(stretch.seconds),
-            most_seconds=max(stretch.seconds),
-            median_seconds=statistics.median(stretch.seconds),
-            items=stretch.items,
+            time=time.time(), loop=loop.name, count=len(stretch.seconds), last=last, seconds=sum(stretch.seconds),
+            least_seconds=min(stretch.seconds), most_seconds=max(stretch.seconds),
+            median_seconds=statistics.median(stretch.seconds), items=stretch.items,
             compilations=len(self._compilations(stretch.began, perf_counter())),
-        )
+        )  # fmt: skip
 
     def _slow(self, slow: SlowStep) -> Step:
         compilations = sorted(self._compilations(slow.began, slow.ended), key=lambda each: -sum(each.phases.values()))
         return Step(
-            time=time.time() - (perf_counter() - slow.ended),
-            loop=slow.loop,
-            count=1,
-            last=slow.number,
-            seconds=slow.seconds,
-            least_seconds=slow.seconds,
-            most_seconds=slow.seconds,
-            median_seconds=slow.seconds,
+            time=time.time() - (perf_counter() - slow.ended), loop=slow.loop, count=1, last=slow.number,
+            seconds=slow.seconds, least_seconds=slow.seconds, most_seconds=slow.seconds, median_seconds=slow.seconds,
             compilations=len(compilations),
-            functions=tuple(dict.fromkeys(each.function for each in compilations))[:MOST_FUNCTIONS],
-            slow=True,
-            typical_seconds=slow.usual,
-            outside_seconds=max(0.0, slow.entered - slow.began),
+            functions=tuple(dict.fromkeys(each.function for each in compilations))[:MOST_FUNCTIONS], slow=True,
+            typical_seconds=slow.usual, outside_seconds=max(0.0, slow.entered - slow.began),
             reason=_reason(slow, compilations),
-        )
+        )  # fmt: skip
 
     def _compilations(self, began: float, ended: float) -> list[Compilation]:
         """Returns the compilations that ended between two times by `perf_counter`."""

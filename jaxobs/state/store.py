@@ -85,6 +85,8 @@ class Store:
         self.collect_seconds: float | None = None
         self.host: Mapping[str, float] = {}
         """The process on its host, by metric, as last sampled."""
+        self.log_left: Callable[[], int | None] = lambda: None
+        """Bytes that the event log's disk has left."""
 
     def after_fork(self) -> None:
         """In a forked child: nothing was done yet; what is known of the program and its wrappers stays."""

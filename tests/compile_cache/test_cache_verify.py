@@ -18,41 +18,7 @@ from jaxobs.compile_cache.comparison import COLD, WARM, Comparison
 from jaxobs.compile_cache.events import Observation, Program
 from jaxobs.facts.compilations import EAGER
 
-LIARS = """
-import glob, os, sys, time
-import jax, jax.numpy as jnp
-
-def body(w):
-    return jnp.tanh(w @ w) + jnp.sin(w)
-
-SALT = time.time_ns() % 1_000_003
-
-@jax.jit
-def honest(w): return body(w)
-@jax.jit
-def salted(w): return body(w) * SALT
-@jax.jit
-def talkative(w):
-    jax.debug.callback(lambda x: None, w.sum())
-    return body(w)
-@jax.jit
-def quick(w): return body(w) + 1
-@jax.jit
-def torn(w): return body(w) + 2
-@jax.jit
-def deleted(w): return body(w) + 3
-
-w = jnp.ones((8, 8))
-for function in (honest, salted, talkative, torn, deleted):
-    function(w).block_until_ready()
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 100.0)
-quick(w).block_until_ready()
-(path,) = glob.glob(os.environ["JAX_COMPILATION_CACHE_DIR"] + "/jit_torn-*-cache")
-os.truncate(path, 50)
-(path,) = glob.glob(os.environ["JAX_COMPILATION_CACHE_DIR"] + "/jit_deleted-*-cache")
-os.remove(path)
-print("argument", sys.argv[1])
-"""
+LIARS = Path(__file__).with_name("lying_programs.txt").read_text(encoding="utf-8")
 
 HONEST = """
 import os, sys

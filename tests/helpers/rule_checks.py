@@ -54,7 +54,8 @@ def duration(value: float) -> str:
 def counters() -> frozenset[str]:
     """The names of series that only grow."""
     ends = {"counter": ("",), "summary": ("_sum", "_count"), "histogram": ("_sum", "_count", "_bucket")}
-    return frozenset(each.name + end for each in METRICS for end in ends.get(each.kind, ()))
+    ours = (each.name + end for each in METRICS for end in ends.get(each.kind, ()))
+    return frozenset((*ours, *label_flow.agent_metrics()))
 
 
 @functools.cache
@@ -91,7 +92,7 @@ def mistakes_in_query(expr: str, *, looked_at: bool = False) -> Iterator[str]:
         return
     for selector, name in zip(promql.selectors(expr), sources(expr), strict=True):
         labels = {each.name for each in selector.matchers.matchers}
-        if "job" not in labels and not name.startswith(("ALERTS", "slo:")):
+        if "job" not in labels and not name.startswith(("ALERTS", "slo:", "kube_")):
             yield f"{name} is asked for without a matcher of the job: {expr}"
     if not looked_at:
         yield from bare_counters(expr)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -72,6 +73,12 @@ def groups() -> Iterator[list[Path]]:
     yield made
     for group in made:
         group.rmdir()
+
+
+def test_the_event_log_says_what_its_disk_has_left(tmp_path: Path) -> None:
+    done = run(LIMITED, JAXOBS_EVENT_LOG=str(tmp_path / "events.jsonl"))
+    left = json.loads(done.stdout)["jaxobs_event_log_left_bytes"]
+    assert left == pytest.approx(shutil.disk_usage(tmp_path).free, rel=0.2), done.stderr
 
 
 def test_a_real_limit_and_a_real_quota(groups: list[Path]) -> None:

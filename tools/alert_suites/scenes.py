@@ -94,6 +94,14 @@ def serves(
     return Part(minutes=minutes, time={"idle": 60}, counts=counts, gauges={"jax_requests_in_flight": in_flight})
 
 
+def queues(minutes: int, waiting: int, more: int = 0) -> list[Part]:
+    """Requests to an inference engine whose cache is full, of which so many wait, and `more` after each minute."""
+    place, held = 'jax_engine_requests{engine="llm", state="waiting"}', 'jax_engine_kv_cache_ratio{engine="llm"}'
+    busy = serves(1, seconds=2)
+    each = [waiting + more * minute for minute in range(minutes)]
+    return [replace(busy, gauges={**busy.gauges, place: count, held: 0.98}) for count in each]
+
+
 def unseen(minutes: int) -> Part:
     """The process goes on, and is not scraped."""
     return Part(minutes=minutes, scraped=False)

@@ -32,7 +32,7 @@ BUILT_IN = {
     "__rate_interval": "5m", "__range": "6h", "__interval": "1m", "__url_time_range": "", "__value": "", "__field": "",
 }  # fmt: skip
 RATES = {"rate", "irate", "increase"}
-COUNTERS = {metric.name for metric in METRICS if metric.kind == "counter"} | {
+COUNTERS = {metric.name for metric in METRICS if metric.kind == "counter"} | {*label_flow.agent_metrics()} | {
     metric.name + suffix
     for metric in METRICS if metric.kind in ("histogram", "summary")
     for suffix in ("_count", "_sum", "_bucket")

@@ -9,9 +9,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from prometheus_client import Counter
+
 from jaxobs.exporters import pushgateway
 from jaxobs.metrics.catalogue import METRICS
 from jaxobs.metrics.metric import Metric
+from jaxobs.ops.agent.own_metrics import OwnMetrics
 from jaxobs.ops.monitoring import promql
 
 TARGET = frozenset({*promql.GROUPING, "instance"})
@@ -62,6 +65,12 @@ _DATES = ("minute", "hour", "day_of_week", "day_of_month", "day_of_year", "days_
 _EQUAL, _LIKE = "MatchOp.Equal", "MatchOp.Re"
 
 
+def agent_metrics() -> dict[str, frozenset[str]]:
+    """Counters of the agent with their labels."""
+    counters = (each for each in vars(OwnMetrics(lambda: 0.0)).values() if isinstance(each, Counter))
+    return {f"{each._name}_total": frozenset(each._labelnames) for each in counters}
+
+
 def series(metrics: Iterable[Metric] = METRICS) -> dict[str, Labels]:
     """Every series that a Prometheus that scrapes jaxobs has, with its labels; `ALERTS` may have any."""
     found: dict[str, Labels] = {}
@@ -76,7 +85,11 @@ def series(metrics: Iterable[Metric] = METRICS) -> dict[str, Labels]:
     alert = frozenset({"alertname", "alertstate", "severity"})
     found["ALERTS"] = Labels(alert, every | alert | {"slo", "short", "long", "exhaustion"})
     found |= {name: Labels(TARGET | {*labels}, TARGET | {*labels}) for name, (_, labels) in pushgateway.METRICS.items()}
-    ends = {"up": Labels(TARGET, TARGET | {"pod_phase", "jax_end"})}
+    ends = {"up": Labels(TARGET, TARGET | {"node", "pod_phase", "jax_end"})}
+    taint = TARGET | {"node", "key", "effect"}
+    ends["kube_node_spec_taint"] = Labels(taint, taint | {"value"})
+    for name, of in agent_metrics().items():
+        ends[name] = Labels(TARGET | of, TARGET | of)
     return found | {name: Labels(TARGET, TARGET) for name in SCRAPED} | ends
 
 

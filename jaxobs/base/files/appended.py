@@ -60,6 +60,8 @@ class AppendedFile:
         """Whether the file ends inside a line."""
         self._offset = 0
         """Bytes of the first line that are in the pipe already."""
+        self.left: int | None = None
+        """Bytes that the disk had left when it was last written to."""
 
     def open(self) -> None:
         """Opens the file, and makes its folder.
@@ -151,6 +153,9 @@ class AppendedFile:
     def _append_whole(self, file: int, lines: deque[bytes]) -> Written:
         """Writes lines at once, so that those of several processes do not mix."""
         size = end = os.fstat(file).st_size
+        if hasattr(os, "fstatvfs"):
+            disk = os.fstatvfs(file)
+            self.left = disk.f_bavail * disk.f_frsize
         fitting: list[bytes] = []
         beyond, room = 0, MOST_AT_ONCE
         while lines and (not fitting or len(lines[0]) <= room):

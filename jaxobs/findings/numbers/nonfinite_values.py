@@ -35,50 +35,36 @@ def _watched(state: WatchedState, event: NonFinite | None) -> Case:
     what = _what(event)
     now = "and still is" if lasting else "and is finite again"
     return Case(
-        subject=state.name,
-        severity="critical" if lasting or share > FEW else "warning",
+        subject=state.name, severity="critical" if lasting or share > FEW else "warning",
         summary=(
             f"{_named(state.name)} was {what} in {state.nonfinite:,} of {state.checked:,} checked values, "
             f"{now}{_first(event)}."
         ),
-        advice=_advice(lasting),
-        where=event.call_site if event is not None else None,
-        count=state.nonfinite,
-        since=event.time if event is not None else 0.0,
-        evidence=() if event is None else _evidence(event),
+        advice=_advice(lasting), where=event.call_site if event is not None else None, count=state.nonfinite,
+        since=event.time if event is not None else 0.0, evidence=() if event is None else _evidence(event),
         data={"name": state.name, "checked": state.checked, "step": state.step, "finite": state.finite},
-    )
+    )  # fmt: skip
 
 
 def _from_event(event: NonFinite) -> Case:
     """The process ended before it could say how often."""
     return Case(
-        subject=event.name,
-        severity="critical",
-        summary=f"{_named(event.name)} became {_what(event)}{_first(event)}.",
-        advice=_advice(lasting=True),
-        where=event.call_site,
-        count=1,
-        since=event.time,
-        evidence=_evidence(event),
+        subject=event.name, severity="critical", summary=f"{_named(event.name)} became {_what(event)}{_first(event)}.",
+        advice=_advice(lasting=True), where=event.call_site, count=1, since=event.time, evidence=_evidence(event),
         data={"name": event.name, "step": event.step},
-    )
+    )  # fmt: skip
 
 
 def _raised(event: NonFinite) -> Case:
     return Case(
-        subject=event.name,
-        severity="critical",
+        subject=event.name, severity="critical",
         summary=f"`jax_debug_nans` stopped the program at `{event.name}`: its result is {_what(event)}.",
         advice=(
             "Check what it computes: a logarithm or square root of 0, a division by 0, an overflow in 16 bits, or a "
             "learning rate that is too high. Turn the option off afterwards: it fetches every output."
         ),
-        where=event.call_site,
-        count=1,
-        since=event.time,
-        data={"name": event.name},
-    )
+        where=event.call_site, count=1, since=event.time, data={"name": event.name},
+    )  # fmt: skip
 
 
 def _what(event: NonFinite | None) -> str:

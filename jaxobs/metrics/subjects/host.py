@@ -33,5 +33,6 @@ METRICS = tuple(
         "jax_container_cpu_cfs_throttled_periods_total": "Periods in which the container had used up its quota.",
         "jax_container_cpu_cfs_throttled_seconds_total":
             "Time for which threads were halted because the quota was used up, summed over processors.",
+        "jaxobs_event_log_left_bytes": "Bytes that the event log's disk had left when it was last written to.",
     }.items()
 )  # fmt: skip

@@ -10,12 +10,13 @@ from typing import Any
 from urllib.parse import quote_plus
 
 from jaxobs.base.errors import SettingError
+from jaxobs.base.links import page_url
 from jaxobs.base.suggestions import did_you_mean
 from jaxobs.facts.verdicts import SEVERITIES
 from jaxobs.ops.monitoring import burn_rates, latency_objectives, objectives, recordings, rules
 from jaxobs.ops.monitoring.objective_types import Objective
 from jaxobs.ops.monitoring.rule_types import ORDER, Alert, Case, Fired
-from jaxobs.ops.monitoring.site import AlertChoice, ObjectiveChoice, Site
+from jaxobs.ops.monitoring.site import WATCHDOG, AlertChoice, ObjectiveChoice, Site
 
 Rule = dict[str, Any]
 
@@ -110,7 +111,26 @@ def alert_groups(site: Site) -> list[Rule]:
     groups: dict[str, list[Rule]] = {}
     for alert in enabled(site):
         groups.setdefault(alert.concern, []).append(rule(alert, site))
+    if WATCHDOG in site.receivers:
+        groups.setdefault("info", []).append(watchdog())
     return [{"name": f"jaxobs-{concern}", "interval": "1m", "rules": found} for concern, found in groups.items()]
+
+
+ALWAYS = "JaxWatchdog"
+
+
+def watchdog() -> Rule:
+    """Returns the alert that always fires."""
+    return {
+        "alert": ALWAYS,
+        "expr": "vector(1)",
+        "labels": {"severity": "info"},
+        "annotations": {
+            "summary": "Prometheus evaluates the alerts of JAX, and Alertmanager sends them.",
+            "description": "This always fires. Where it no longer arrives, no other alert does.",
+            "runbook_url": page_url("docs/alerts.md#a-dead-mans-switch"),
+        },
+    }
 
 
 def rule(alert: Alert, site: Site) -> Rule:

@@ -32,6 +32,8 @@ from jaxobs.ops.monitoring.promql import quoted
 RUNBOOKS = page_url("runbooks")
 RECEIVERS = ("pager", "tickets")
 """Receivers of Alertmanager's configuration whose destinations a site names."""
+WATCHDOG = "watchdog"
+"""Receiver of an alert that always fires: what expects it raises an alarm when it does not come. Optional."""
 
 _STRICT: Mapping[str, Any] = {"extra": "forbid", "allow_inf_nan": False}
 _LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
@@ -105,7 +107,8 @@ class Site:
     """Address of `jaxobs agent`, to which Alertmanager sends alerts; an empty one leaves the agent out."""
     receivers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Destinations of `pager` and `tickets`, as Alertmanager's configuration has them, such as
-    `{"pager": {"pagerduty_configs": [...]}}`. One that lacks a destination makes Alertmanager refuse the file."""
+    `{"pager": {"pagerduty_configs": [...]}}`. One that lacks a destination makes Alertmanager refuse the file. With
+    `watchdog` an alert is generated that always fires, and goes there alone."""
     scrape_interval: str = "30s"
     """How often Prometheus scrapes; the dashboards' shortest interval."""
     dashboards: Literal["v1", "v2"] = "v1"
@@ -146,8 +149,9 @@ class Site:
             object.__setattr__(self, name, getattr(self, name).rstrip("/"))
         if "'" in self.event_log or "{{" in self.event_log:
             raise SettingError(f"event_log: {self.event_log!r} is not a path that a command can have in quotes.")
-        if unknown := self.receivers.keys() - set(RECEIVERS):
-            raise SettingError(f"receivers.{min(unknown)}: unknown. Receivers: {', '.join(RECEIVERS)}.")
+        if unknown := self.receivers.keys() - {*RECEIVERS, WATCHDOG}:
+            known = ", ".join((*RECEIVERS, WATCHDOG))
+            raise SettingError(f"receivers.{min(unknown)}: unknown. Receivers: {known}.")
         _duration("scrape_interval", self.scrape_interval)
         try:
             latency_objectives.objectives(self.latency)

@@ -68,19 +68,23 @@ def test_alertmanager_routes_by_severity(tmp_path: Path) -> None:
     amtool = program("amtool")
     path = tmp_path / "alertmanager.yaml"
     paged = {"pager": {"webhook_configs": [{"url": "https://pager.example.org/"}]}}
-    for named, refused in (({}, "name-a-destination"), (paged, "name-a-destination"), (RECEIVERS, "")):
+    watched = {**RECEIVERS, "watchdog": {"webhook_configs": [{"url": "https://hc.example.org/"}]}}
+    for named, refused in (({}, "name-a-destination"), (paged, "name-a-destination"), (RECEIVERS, ""), (watched, "")):
         text = generator.files(Site(receivers=named))["deploy/prometheus/alertmanager.yaml"]
         path.write_text(text, encoding="utf-8")
         checked = subprocess.run([amtool, "check-config", str(path)], capture_output=True, text=True, check=False)
         assert bool(checked.returncode) == bool(refused) and refused in checked.stderr + checked.stdout, checked
-    for severity, receiver in (
-        ("critical", "jaxobs-agent,pager"), ("warning", "jaxobs-agent,tickets"), ("info", "nowhere"), ("x", "tickets"),
+    for severity, name, receiver in (
+        ("critical", "JaxX", "jaxobs-agent,pager"), ("warning", "JaxX", "jaxobs-agent,tickets"),
+        ("info", "JaxX", "nowhere"), ("x", "JaxX", "tickets"), ("info", alerting.ALWAYS, "watchdog"),
     ):  # fmt: skip
         done = subprocess.run(
-            [amtool, "config", "routes", "test", f"--config.file={path}", f"severity={severity}", "alertname=JaxX"],
+            [amtool, "config", "routes", "test", f"--config.file={path}", f"severity={severity}", f"alertname={name}"],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert done.stdout.strip() == receiver, done.stderr
+    always = [each["alert"] for each in alerting.alert_groups(Site(receivers=watched))[-1]["rules"]]
+    assert always[-1] == alerting.ALWAYS and alerting.ALWAYS not in str(alerting.alert_groups(Site(extended=True)))
 
 
 def test_what_inhibits_is_an_alert_with_the_labels_it_needs() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tools.alert_suites.kinds import Death
-from tools.alert_suites.scenes import Part, Process, init, serves
+from tools.alert_suites.scenes import Part, Process, init, queues, serves
 
 _BEGIN = [init(1), serves(99)]
 
@@ -58,6 +58,8 @@ DEATHS = (
     Death(name="never-warm", what="a fifth of the requests compile, hours after the start", alert="JaxColdRequestsHigh",
           severity="warning", at=100, within=20, live="requests",
           processes=lambda: _replicas("never-warm", 2, serves(100, cold=12))),
+    Death(name="cache-full", what="an inference engine's cache is full, and its queue grows", alert="JaxKvCacheFull",
+          severity="warning", at=110, within=15, processes=lambda: _replicas("cache-full", 1, *queues(90, 0, more=1))),
     Death(name="queues", what="requests wait longer than they take", alert="JaxRequestQueueing", severity="warning",
           at=100, within=15, live="requests", processes=lambda: _replicas("queues", 1, _QUEUES)),
 )  # fmt: skip

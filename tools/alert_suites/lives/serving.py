@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tools.alert_suites.kinds import Life
-from tools.alert_suites.scenes import Part, Process, init, serves, spends
+from tools.alert_suites.scenes import Part, Process, init, queues, serves, spends
 
 
 def _replicas(name: str, count: int, parts: list[Part], **more: object) -> list[Process]:
@@ -145,6 +145,8 @@ LIVES = (
         name="warming-up", what="a readiness probe fails for 12 minutes while a server warms up", minutes=120,
         processes=lambda: _replicas("warming-up", 2, [_FAILING_PROBE, serves(5, cold=3), serves(100)]),
     ),
+    Life(name="full-cache", what="an inference engine's cache is full, and few requests wait", minutes=120,
+         processes=lambda: _replicas("full-cache", 2, [init(1), *queues(10, 3), *queues(1, 20), *queues(100, 3)])),
     Life(
         name="few-requests", what="a request every ten minutes, and one of them fails", minutes=400,
         processes=lambda: _replicas(

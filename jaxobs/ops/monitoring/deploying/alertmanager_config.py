@@ -8,7 +8,7 @@ from typing import Any
 
 from jaxobs.ops.monitoring.deploying import prometheus
 from jaxobs.ops.monitoring.deploying.kubernetes import LABELS, Object
-from jaxobs.ops.monitoring.site import RECEIVERS, Site
+from jaxobs.ops.monitoring.site import Site
 
 _MATCHER = re.compile(r'(\w+)(=~|!~|!=|=)(".*")')
 
@@ -16,7 +16,7 @@ _MATCHER = re.compile(r'(\w+)(=~|!~|!=|=)(".*")')
 AGENT = f"http://{prometheus.AGENT}:9465/webhook"
 """Address of the agent's Service in the namespace of Alertmanager."""
 DESTINATIONS = "jaxobs-receivers"
-"""Secret with the addresses of `pager` and `tickets`: without it, prometheus-operator refuses the object."""
+"""Secret with the addresses of `pager`, `tickets` and `watchdog`: without it, prometheus-operator refuses it."""
 
 
 def alertmanager_config(site: Site) -> Object:
@@ -46,7 +46,7 @@ def _receiver(name: str) -> Object:
         token = {"type": "Bearer", "credentials": {"name": name, "key": "token"}}
         return {"name": name, "webhookConfigs": [{"url": AGENT, "httpConfig": {"authorization": token}}]}
     secret = {"name": DESTINATIONS, "key": name}
-    return {"name": name, **({"webhookConfigs": [{"urlSecret": secret}]} if name in RECEIVERS else {})}
+    return {"name": name, **({"webhookConfigs": [{"urlSecret": secret}]} if name != "nowhere" else {})}
 
 
 def _route(plain: dict[str, Any]) -> Object:

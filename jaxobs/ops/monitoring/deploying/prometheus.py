@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jaxobs.ops.monitoring import alerting
-from jaxobs.ops.monitoring.site import RECEIVERS, Site
+from jaxobs.ops.monitoring.site import RECEIVERS, WATCHDOG, Site
 
 Config = dict[str, Any]
 
@@ -72,6 +72,7 @@ def alertmanager(site: Site) -> Config:
     agent = {
         "receiver": AGENT, "matchers": ['severity=~"critical|warning"'], "group_wait": "5s", "continue": True,
     }  # fmt: skip
+    dog = {"receiver": WATCHDOG, "matchers": [f'alertname="{alerting.ALWAYS}"'], "repeat_interval": "5m"}
     webhook = {"url": f"{site.agent_url}/webhook", "send_resolved": True}
     return {
         "route": {
@@ -81,6 +82,7 @@ def alertmanager(site: Site) -> Config:
             "group_interval": "5m",
             "repeat_interval": "12h",
             "routes": [
+                *([dog] if WATCHDOG in site.receivers else []),
                 *([agent] if site.agent_url else []),
                 {"receiver": "nowhere", "matchers": ['severity="info"']},
                 {"receiver": "pager", "matchers": ['severity="critical"'], "repeat_interval": "1h"},
@@ -105,6 +107,7 @@ def alertmanager(site: Site) -> Config:
         "receivers": [
             *([{"name": AGENT, "webhook_configs": [webhook]}] if site.agent_url else []),
             *({"name": name, **(site.receivers.get(name) or NO_DESTINATION)} for name in RECEIVERS),
+            *({"name": name, **given} for name, given in site.receivers.items() if name == WATCHDOG),
             {"name": "nowhere"},
         ],
     }

@@ -40,6 +40,7 @@ GROUP = Group(
         _events("accelerator_xid_errors_total", "device", "xid"),
         _events("jaxobs_internal_errors_total", "where"),
         _events("jaxobs_dropped_series_total", "reason"),
+        _events("jaxobs_dropped_events_total", "reason"),
         _sums(
             "job_instance_function:jax_recompilations:increase30m", "job, instance, function",
             'jax_compilations_total{@fn, cause!="first_call"}', "30m",
@@ -56,7 +57,8 @@ GROUP = Group(
             name="job_instance_alertname_severity:jax_alerts:max",
             expr=(
                 "max by (job, instance, alertname, severity) (\n"
-                '  label_replace(label_replace(ALERTS{alertname=~"Jax.+", alertstate="firing", job=~"|.+"},\n'
+                '  label_replace(label_replace('
+                'ALERTS{alertname=~"Jax.+", alertname!="JaxWatchdog", alertstate="firing", job=~"|.+"},\n'
                 '    "instance", "all", "instance", ""), "job", "all", "job", "")\n'
                 ")"
             ),

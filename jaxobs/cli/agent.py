@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import getpass
 import json
-import logging
 import math
 import os
 import sys
-import time
-from pathlib import Path
+from functools import partial
 
-from jaxobs.base import callers
 from jaxobs.base.errors import SettingError
-from jaxobs.base.files.claim import Claim
 from jaxobs.cli import token_in
-from jaxobs.views import client
-from jaxobs.views.terminal.text import safe
 
 HELP = "take alerts in from Alertmanager and write reports: cause, evidence, what to do"
 
 FINE = 0
-TOKEN, NOTIFY, GRAFANA_TOKEN = "JAXOBS_AGENT_TOKEN", "JAXOBS_AGENT_NOTIFY", "JAXOBS_GRAFANA_TOKEN"
+FILES = {"token": "JAXOBS_AGENT_TOKEN", "read_token": "JAXOBS_AGENT_READ_TOKEN"}
+"""Variables that hold what the option with `-file` reads, by its name."""
+VARIABLES = {"notify": "JAXOBS_AGENT_NOTIFY", "grafana_token": "JAXOBS_GRAFANA_TOKEN"}
+"""Variables that hold what must not be, or need not be, in the command line."""
 SERVE, SUMMARY, POSTMORTEM, SCHEMA = "serve", "summary", "postmortem", "schema"
 APPROVE, DENY, RESET, STOP, RESUME, WAITING = CONTROLS = "approve", "deny", "reset", "stop", "resume", "waiting"
 _EPILOG = """\
@@ -34,6 +30,8 @@ examples:
 
 Environment:
   JAXOBS_AGENT_TOKEN     the bearer token of webhooks, instead of --token-file
+  JAXOBS_AGENT_READ_TOKEN
+                         the token of readers, instead of --read-token-file
   JAXOBS_PROMETHEUS_TOKEN, JAXOBS_PROMETHEUS_HEADERS
                          bearer token, and headers (Name: value, one a line),
                          for --prometheus
@@ -61,6 +59,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", metavar="URL", action="append", default=[],
                         help="a process to ask besides those that Prometheus scrapes; repeatable")  # fmt: skip
     parser.add_argument("--token-file", metavar="FILE", help="file with the bearer token that webhooks must bring")
+    parser.add_argument(
+        "--read-token-file", metavar="FILE", help="file with the token that readers of reports must show"
+    )
+    parser.add_argument(
+        "--url", metavar="URL", default="", help="the address at which people reach the agent, for links"
+    )
     parser.add_argument("--allow-host", metavar="NAME", action="append", default=[],
                         help="a host name that requests may use, besides the address and loopback; repeatable. Without "
                              "it, any name is answered unless --listen is loopback")  # fmt: skip
@@ -94,128 +98,14 @@ def run(args: argparse.Namespace) -> int:
         return FINE
     if not args.reports:
         raise SettingError("Give --reports DIR: the folder of the reports.")
-    if args.view in CONTROLS:
-        return _control(args)
-    return _serve(args) if args.view == SERVE else _print(args)
+    from jaxobs.ops.agent import commands
 
-
-def _control(args: argparse.Namespace) -> int:
-    """Carries out what a person decides about safe actions."""
-    from jaxobs.ops.agent.acting.record import Record
-
-    record = Record(Path(args.reports))
-    if not record.directory.is_dir():
-        raise SettingError(f"--reports {args.reports!r} is not a folder.")
-    by = args.by or _user()
-    try:
-        if args.view in (APPROVE, DENY):
-            if not args.incident:
-                raise SettingError(f"Give the id of a plan. `jaxobs agent {WAITING}` lists those that wait.")
-            plan = record.decide(args.incident, args.view == APPROVE, by)
-            print(f"{'Approved' if args.view == APPROVE else 'Denied'}: {safe(plan)}")
-        elif args.view == RESET:
-            print(f"The breaker is closed; there were {record.reset(by)} failures in a row.")
-        elif args.view == STOP:
-            record.stop(by)
-            print("The kill switch is on: nothing is done, and what is under way ends.")
-        elif args.view == RESUME:
-            is_off = record.resume(by)
-            print("The kill switch is off." if is_off else "The kill switch is still on: JAXOBS_AGENT_STOP is set.")
-        else:
-            for plan, line in record.waiting().items():
-                print(f"{plan}  {safe(str(line.get('plan', '')))}")
-    except OSError as error:
-        raise SettingError(f"{args.reports}: {error.strerror or error}.") from None
-    return FINE
-
-
-def _user() -> str:
-    """Returns the name of the user, who may have none in a container."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError, ImportError):
-        return f"uid {os.getuid()}"
-
-
-def _print(args: argparse.Namespace) -> int:
-    """Prints a summary, or the draft of a postmortem."""
-    from jaxobs.ops.agent import summaries
-    from jaxobs.ops.agent.store import Store
-
-    if not os.path.isdir(args.reports):
-        raise SettingError(f"--reports {args.reports!r} is not a folder.")
-    store = Store(args.reports, writes=False)
-    if args.view == SUMMARY:
-        if not 0 < args.days <= 3660:
-            raise SettingError("--days is a number of days from 1 to 3660.")
-        print(summaries.summary(store.reports(), time.time(), args.days), end="")
+    if args.view != SERVE:
+        print(commands.control(args) if args.view in CONTROLS else commands.show(args), end="")
         return FINE
-    found = store.report(args.incident) if args.incident else None
-    if found is None:
-        known = [each.id for each in store.reports()][-5:]
-        raise SettingError(f"There is no report {args.incident!r}. The latest: {', '.join(known) or 'none'}.")
-    print(summaries.postmortem(found), end="")
+    for name, variable in (VARIABLES | FILES).items():
+        file = getattr(args, f"{name}_file", None)
+        given = token_in(f"--{name.replace('_', '-')}-file", file) if file else getattr(args, name, "")
+        setattr(args, name, given or os.environ.get(variable, "").strip())
+    commands.serve(args, partial(print, flush=True), partial(print, file=sys.stderr))
     return FINE
-
-
-def _serve(args: argparse.Namespace) -> int:
-    if not args.prometheus:
-        raise SettingError("Give --prometheus URL: the Prometheus to ask.")
-    host, port = _listen(args.listen)
-    args.notify = args.notify or os.environ.get(NOTIFY, "").strip()
-    for option in ("prometheus", "notify", "grafana"):
-        if getattr(args, option):
-            client.check_url(f"--{option}", getattr(args, option))
-    targets = tuple(client.endpoint_url(each) for each in args.target)
-    if not 60 <= args.window <= 7 * 86_400:
-        raise SettingError("--window is a number of seconds from 60 to 604800.")
-    if not args.keep_days >= 1:
-        raise SettingError("--keep-days is a number of days, 1 or more.")
-    if not 0 <= args.verify_after <= 86_400:
-        raise SettingError("--verify-after is a number of seconds from 0 to 86400.")
-    token = token_in("--token-file", args.token_file) if args.token_file else os.environ.get(TOKEN, "").strip()
-    from jaxobs.ops.agent import serving, suggestions
-    from jaxobs.ops.agent.acting import policy
-    from jaxobs.ops.agent.investigating import Where
-    from jaxobs.ops.agent.sending import Destinations
-    from jaxobs.ops.agent.store import Store
-    from jaxobs.ops.agent.working import Agent
-    from jaxobs.ops.diagnosis.gathering import http
-
-    http.request(args.prometheus)  # a variable that cannot be used is an error now, not at the first alert
-    desk = None
-    if args.actions:
-        chosen = policy.read(Path(args.actions))
-        desk = suggestions.desk(Path(args.reports), chosen, args.prometheus, targets)
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
-    store = Store(args.reports, keep_days=args.keep_days)
-    claim = Claim(os.path.join(args.reports, "state", "agent"))
-    other = claim.take()
-    if other is not None:
-        raise SettingError(f"--reports {args.reports!r} belongs to another agent: {other}. Each needs its own folder.")
-    agent = Agent(
-        store,
-        Where(prometheus=args.prometheus, targets=targets, window=args.window),
-        Destinations(notify=args.notify, grafana=args.grafana, grafana_token=os.environ.get(GRAFANA_TOKEN, "")),
-        settle=args.verify_after,
-        desk=desk,
-    )
-    try:
-        with serving.listening(host, port) as socket:
-            listens = args.listen if port else f"{args.listen.rpartition(':')[0]}:{socket.getsockname()[1]}"
-            print(f"jaxobs agent: http://{listens}/webhook, reports in {args.reports}", flush=True)
-            closed = callers.is_loopback(socket.getsockname()[0])
-            if not token and not closed:
-                print(f"jaxobs agent: anyone who reaches {listens} can send webhooks. Set --token-file.",
-                      file=sys.stderr)  # fmt: skip
-            serving.serve(agent, socket, token, callers.known_hosts(host, args.allow_host, closed=closed))
-    finally:
-        claim.end()
-    return FINE
-
-
-def _listen(text: str) -> tuple[str, int]:
-    host, _, port = text.rpartition(":")
-    if not host or not port.isdecimal() or int(port) >= 65_536:
-        raise SettingError(f"--listen {text!r} is not an address. Give ADDR:PORT, such as 127.0.0.1:9465.")
-    return host.strip("[]"), int(port)

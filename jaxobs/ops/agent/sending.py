@@ -6,6 +6,7 @@ A destination that is slow, wrong or gone costs a few bounded attempts, and neve
 from __future__ import annotations
 
 import datetime
+import html
 import json
 import time
 import urllib.error
@@ -41,6 +42,12 @@ class Destinations:
     grafana: str = ""
     """The address of a Grafana."""
     grafana_token: str = ""
+    url: str = ""
+    """Address at which people reach the agent; without it, nothing links to reports."""
+
+    def link(self, report: Report) -> str:
+        """Returns the address of a report; empty if it is unknown."""
+        return f"{self.url.rstrip('/')}/incidents/{report.id}" if self.url else ""
 
 
 def send(report: Report, about: str, where: Destinations, *,
@@ -48,15 +55,15 @@ def send(report: Report, about: str, where: Destinations, *,
     """Sends a report to each destination; returns what became of each message."""
     found = []
     if where.notify:
-        found.append(_post("notify", about, where.notify, slack_payload(report, about), {}, pause))
+        found.append(_post("notify", about, where.notify, slack_payload(report, about, where.link(report)), {}, pause))
     if where.grafana:
         headers = {"Authorization": f"Bearer {where.grafana_token}"} if where.grafana_token else {}
         address = f"{where.grafana.rstrip('/')}/api/annotations"
-        found.append(_post("grafana", about, address, annotation(report, about), headers, pause))
+        found.append(_post("grafana", about, address, annotation(report, about, where.link(report)), headers, pause))
     return found
 
 
-def slack_payload(report: Report, about: str) -> dict[str, Any]:
+def slack_payload(report: Report, about: str, address: str = "") -> dict[str, Any]:
     """Returns a message as Slack's incoming webhooks take it; others such as Mattermost and Rocket.Chat take it too."""
     if about == CLOSED and report.verification is not None:
         head = f"Closed, {report.verification.result}: {slack(report.headline)}"
@@ -64,6 +71,7 @@ def slack_payload(report: Report, about: str) -> dict[str, Any]:
         head = f"{_SIGNS[report.verdict]} {slack(report.headline)}"
     lines = [slack(report.what_happened, 1500)]
     lines += [f"• do now: {slack(each, 400)}" for each in report.do_now[:3]]
+    lines += [f"• <{address}|report>"] if address else []
     lines += [f"• runbook: {each.runbook}" for each in report.causes[:1]]
     alerts = ", ".join(slack(each.name, 60) for each in report.alerts[:5])
     return {
@@ -76,7 +84,7 @@ def slack_payload(report: Report, about: str) -> dict[str, Any]:
     }
 
 
-def annotation(report: Report, about: str) -> dict[str, Any]:
+def annotation(report: Report, about: str, address: str = "") -> dict[str, Any]:
     """Returns an annotation of Grafana, over the time of the incident."""
     tags = ["jaxobs", report.verdict, *(each.id for each in report.causes[:3])]
     tags += [f"{name}:{clean(value, 60)}" for name, value in sorted(report.subject.labels.items())]
@@ -85,6 +93,8 @@ def annotation(report: Report, about: str) -> dict[str, Any]:
         body["timeEnd"] = _milliseconds(report.closed_at)
         tags.append(report.verification.result if report.verification else "closed")
     text = slack(f"{report.headline} ({report.id})", 500)
+    if address:
+        text += f' <a href="{html.escape(address)}">report</a>'
     return {**body, "text": text}
 
 

@@ -1,4 +1,4 @@
-"""The HTTP side: Alertmanager's webhook in, health and metrics out."""
+"""The HTTP side: Alertmanager's webhook in, reports, health and metrics out."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from jaxobs.base.errors import SettingError
 from jaxobs.ops import connections
 from jaxobs.ops.agent import notifications
 from jaxobs.ops.agent.notifications import RefusedError
+from jaxobs.ops.agent.pages import reading
 from jaxobs.ops.agent.working import Agent
 from jaxobs.ops.entrance import Entrance
 
@@ -49,12 +50,16 @@ _STATUS = {
 """HTTP status by the reason of a refusal; 400 for others. Alertmanager tries again after 5xx only."""
 
 
-def application(agent: Agent, token: str = "", known: frozenset[str] | None = None) -> Starlette:
+def application(
+    agent: Agent, token: str = "", known: frozenset[str] | None = None, *, read_token: str = "", is_shown: bool = True
+) -> Starlette:
     """Returns the ASGI application of the agent.
 
     Args:
       token: what a webhook has to bring as its bearer token; none is needed if it is empty.
       known: hosts that a request may name; None for any.
+      read_token: what a reader of reports has to show.
+      is_shown: whether reports are shown to readers without a token, if there is none.
     """
 
     told: dict[str, float] = {}
@@ -96,6 +101,7 @@ def application(agent: Agent, token: str = "", known: frozenset[str] | None = No
 
     return Starlette(
         routes=[
+            *reading.routes(agent, read_token, is_shown=is_shown),
             Route("/webhook", webhook, methods=["POST"]),
             Route("/metrics", metrics, methods=["GET"]),
             Route("/healthz", healthz, methods=["GET"]),
@@ -156,13 +162,9 @@ def listening(host: str, port: int) -> socket.socket:
         raise SettingError(f"--listen {host}:{port} is not possible: {error.strerror or error}.") from None
 
 
-def serve(
-    agent: Agent, listens: socket.socket, token: str = "", known: frozenset[str] | None = None
-) -> None:  # fmt: skip
-    """Serves until SIGTERM or SIGINT."""
-    config = uvicorn.Config(
-        application(agent, token, known), lifespan="off", timeout_graceful_shutdown=5, **connections.BOUNDS
-    )  # fmt: skip
+def serve(agent: Agent, listens: socket.socket, application: Starlette) -> None:
+    """Serves an application of the agent until SIGTERM or SIGINT."""
+    config = uvicorn.Config(application, lifespan="off", timeout_graceful_shutdown=5, **connections.BOUNDS)
     agent.start()
     try:
         _Server(config).run(sockets=[listens])

@@ -73,6 +73,18 @@ class Store:
             if _ID.fullmatch(path.stem) and (found := _read(path, Report)) is not None:
                 yield found
 
+    def names(self) -> list[str]:
+        """Returns the ids of all reports."""
+        return [path.stem for path in self.folder.glob("*.json") if _ID.fullmatch(path.stem)]
+
+    def version(self, name: str) -> object:
+        """Returns something that changes when a report does."""
+        try:
+            info = self._path(name, ".json").stat()
+        except OSError:
+            return None
+        return info.st_ino, info.st_mtime_ns
+
     def keep(self, incident: Incident) -> None:
         """Writes how far an incident has got.
 

@@ -53,7 +53,7 @@ class Agent:
           settle: seconds between the end of the last alert and the verification.
           desk: decides on the actions that a report suggests; without it there are none.
         """
-        self._store, self._where, self._settle = store, where, settle
+        self.store, self._where, self._settle = store, where, settle
         self._destinations = destinations or Destinations()
         self._board = Board()
         self._flood = Flood(where.prometheus)
@@ -167,7 +167,7 @@ class Agent:
         moment = datetime.datetime.fromtimestamp(now, datetime.timezone.utc)
         base = f"{moment:%Y%m%d-%H%M%S}-{subject.slug}-{subject.key[:6]}"
         names = (base, *(f"{base}-{number}" for number in range(2, 100)))
-        free = next(name for name in names if not self._store.has(name))
+        free = next(name for name in names if not self.store.has(name))
         return Incident(id=free, subject=list(subject.labels), opened_at=now, due_at=now, asked_at=now)
 
     def _keep(self, key: str) -> None:
@@ -177,7 +177,7 @@ class Agent:
                 kept = None if current is None else current.model_copy(deep=True)
             try:
                 if kept is not None:
-                    self._store.keep(kept)
+                    self.store.keep(kept)
             except OSError as error:
                 self._cannot_write(kept.id if kept else key, error)
 
@@ -215,7 +215,7 @@ class Agent:
         """Reports the failure once, so that the alert is not lost, and has the work tried again."""
         self.metrics.investigations.labels("failed").inc()
         failing.again(time.time())
-        if failing.attempts == 1 and self._latest(incident.id) is None:
+        if failing.attempts == 1 and self.report(incident.id) is None:
             report = investigating.unable(incident, error)
             self._write(report)
             self._say(report, sending.REPORTED)
@@ -257,7 +257,7 @@ class Agent:
         self.metrics.seconds.observe(report.seconds)
         self.metrics.step_errors.inc(sum(each.outcome == "error" for each in report.steps))
         with self._rewriting:
-            before = self._latest(incident.id)
+            before = self.report(incident.id)
             if before is not None:
                 report = report.model_copy(update={"deliveries": before.deliveries, "actions": before.actions})
             self._write(report)
@@ -279,7 +279,7 @@ class Agent:
                 self._suggesting.put_nowait(report)
 
     def _close(self, key: str, incident: Incident) -> None:
-        report = self._latest(incident.id)
+        report = self.report(incident.id)
         verification = None
         if report is not None:
             verification = investigating.verify(incident, report, self._where)
@@ -293,7 +293,7 @@ class Agent:
         if report is not None and verification is not None:
             self.metrics.verifications.labels(verification.result).inc()
             with self._rewriting:
-                closed = investigating.counted(self._latest(incident.id) or report, incident).model_copy(
+                closed = investigating.counted(self.report(incident.id) or report, incident).model_copy(
                     update={
                         "state": "closed", "verification": verification, "closed_at": verification.at,
                         "resolved_at": timestamp(incident.resolved_at or time.time()),
@@ -302,7 +302,7 @@ class Agent:
                 self._write(closed)
             self._say(closed, sending.CLOSED)
         with self._keeping:
-            self._store.forget(incident)
+            self.store.forget(incident)
 
     def _check_again(self, key: str) -> bool:
         """Returns whether there was nothing to see and the incident is verified once more."""
@@ -317,18 +317,19 @@ class Agent:
 
     def _refresh(self, incident: Incident) -> None:
         with self._rewriting:
-            report = self._latest(incident.id)
+            report = self.report(incident.id)
             if report is not None:
                 self._write(investigating.counted(report, incident))
 
     # -------------------------------------------------------------------------------------------------- what goes out
 
-    def _latest(self, name: str) -> Report | None:
-        return self._board.unwritten.get(name) or self._store.report(name)
+    def report(self, name: str) -> Report | None:
+        """Returns the latest report of an incident; None if there is none."""
+        return self._board.unwritten.get(name) or self.store.report(name)
 
     def _write(self, report: Report) -> None:
         try:
-            self._store.write_report(report)
+            self.store.write_report(report)
             self._board.unwritten.pop(report.id, None)
         except OSError as error:
             self._cannot_write(report.id, error)
@@ -367,7 +368,7 @@ class Agent:
                         "Incident %s is not sent to %s: %s", report.id, delivery.destination, delivery.problem
                     )
             with self._rewriting:
-                latest = self._latest(report.id) or report
+                latest = self.report(report.id) or report
                 self._write(latest.model_copy(update={"deliveries": [*latest.deliveries, *deliveries][-20:]}))
 
     def _act(self) -> None:
@@ -385,7 +386,7 @@ class Agent:
 
     def _change(self, name: str, fields: Callable[[Report], dict[str, object]]) -> None:
         with self._rewriting:
-            latest = self._latest(name)
+            latest = self.report(name)
             if latest is not None:
                 self._write(latest.model_copy(update=fields(latest)))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from typing import Any
 from urllib.parse import quote_plus
@@ -149,6 +149,7 @@ def rule(alert: Alert, site: Site) -> Rule:
             "runbook_url": f"{site.runbook_url}/{alert.name}.md",
             "shell": shell(alert, site),
             **({"dashboard_url": panel + _chosen(alert, site)} if panel else {}),
+            **({"report_url": f"{site.reports_url}/?{_labelled(site.grouping)}"} if site.reports_url else {}),
         },
     }
 
@@ -185,12 +186,16 @@ BEFORE = 10_800
 _TIME = 'query "time() - {}" | first | value | printf "%.0f"'
 
 
+def _labelled(names: Iterable[str], prefix: str = "") -> str:
+    """The values of an alert's labels, for the query of an address."""
+    return "&".join(f"{prefix}{name}={{{{ $labels.{name} | urlquery }}}}" for name in names)
+
+
 def _chosen(alert: Alert, site: Site) -> str:
     """The job, the process and the time of an alert, for the address of its panel."""
     named = [*site.grouping, *(["instance"] if of_process(alert) else [])]
-    chosen = [f"var-{name}={{{{ $labels.{name} | urlquery }}}}" for name in named]
     times = [f"{name}={{{{ {_TIME.format(ago)} }}}}000" for name, ago in (("from", BEFORE), ("to", 0))]
-    return "".join(f"&{each}" for each in (*chosen, *times))
+    return "".join(f"&{each}" for each in (_labelled(named, "var-"), *times))
 
 
 def panel_id(key: str) -> int:

@@ -105,6 +105,8 @@ class Site:
     """Path of the event log on the machines or in the pods of jobs, for the commands of runbooks."""
     agent_url: str = "http://127.0.0.1:9465"
     """Address of `jaxobs agent`, to which Alertmanager sends alerts; an empty one leaves the agent out."""
+    reports_url: str = ""
+    """Address at which people reach the agent: alerts link to its incidents of their job. Without it, nothing does."""
     receivers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Destinations of `pager` and `tickets`, as Alertmanager's configuration has them, such as
     `{"pager": {"pagerduty_configs": [...]}}`. One that lacks a destination makes Alertmanager refuse the file. With
@@ -141,7 +143,7 @@ class Site:
                 raise SettingError(f"grouping: {label!r} is not a label that distinguishes jobs.")
         if "job" not in self.grouping:
             raise SettingError("grouping: `job` must be one of the labels.")
-        for name in ("runbook_url", "grafana_url", "agent_url"):
+        for name in ("runbook_url", "grafana_url", "agent_url", "reports_url"):
             if not _URL.fullmatch(getattr(self, name)) and (getattr(self, name) or name == "runbook_url"):
                 raise SettingError(
                     f"{name}: {getattr(self, name)!r} is not a valid address; it must begin with http:// or https://."

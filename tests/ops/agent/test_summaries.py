@@ -5,32 +5,15 @@ from __future__ import annotations
 import json
 import pathlib
 import time
-from typing import Any
 
 import jsonschema
 import pytest
+from helpers.written_reports import HERE, NOW, made
 
 from jaxobs import cli
-from jaxobs.facts.events import timestamp
 from jaxobs.ops.agent import rendering, summaries
 from jaxobs.ops.agent import report as reports
-from jaxobs.ops.agent.report import Report
 from jaxobs.ops.agent.store import Store
-
-NOW = 1_769_850_000.0
-HERE = pathlib.Path(__file__).parent / "summaries"
-
-
-def made(days_ago: float, **changes: Any) -> Report:
-    """A report that was opened so long ago."""
-    opened = NOW - days_ago * 86_400
-    body = json.loads((HERE / "report.json").read_text())
-    body["causes"][0]["onset"] = timestamp(opened - 30)
-    body["verification"]["at"] = timestamp(opened + 1900)
-    return Report.model_validate({
-        **body, "id": time.strftime("%Y%m%d-%H%M%S-train-abcdef", time.gmtime(opened)), "opened_at": timestamp(opened),
-        "investigated_at": timestamp(opened), "resolved_at": timestamp(opened + 1800), **changes,
-    })  # fmt: skip
 
 
 def test_a_week_is_summed_up() -> None:

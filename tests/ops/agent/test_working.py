@@ -244,7 +244,9 @@ def test_connections_that_ask_nothing_are_ended(
     listens = serving_side.listening("127.0.0.1", 0)
     address = listens.getsockname()
     agent = Agent(Store(str(tmp_path)), Where(prometheus=stub.url))
-    thread = threading.Thread(target=serving_side.serve, args=(agent, listens), daemon=True)
+    thread = threading.Thread(
+        target=serving_side.serve, args=(agent, listens, serving_side.application(agent)), daemon=True
+    )
     thread.start()
     half = [socket.create_connection(address, timeout=30) for _ in range(10)]
     try:

@@ -149,7 +149,8 @@ def test_latency_is_promised_by_route() -> None:
 
 def test_jobs_are_told_apart_by_the_labels_of_the_site() -> None:
     """The labels are in every aggregation and join of the rules, in what inhibits, and in the links of alerts."""
-    chosen = Site(grouping=("team", "job"), grafana_url="https://grafana.example.org")
+    address = "https://agent.example.org"
+    chosen = Site(grouping=("team", "job"), grafana_url="https://grafana.example.org", reports_url=f"{address}/")
     exprs = [rule["expr"] for group in alerting.recording_groups(chosen) for rule in group["rules"]]
     rules = [rule for group in alerting.alert_groups(chosen) for rule in group["rules"]]
     lists = [
@@ -161,6 +162,8 @@ def test_jobs_are_told_apart_by_the_labels_of_the_site() -> None:
     assert len(by_job) > 100 and all(each.startswith("team, job") for each in by_job)
     assert not any("namespace" in each for each in lists)
     assert all("var-team={{ $labels.team | urlquery }}" in rule["annotations"]["dashboard_url"] for rule in rules)
+    report = f"{address}/?team={{{{ $labels.team | urlquery }}}}&job={{{{ $labels.job | urlquery }}}}"
+    assert {rule["annotations"]["report_url"] for rule in rules} == {report}
     for wrong, told in ((("namespace",), "`job` must be one"), (("job", "instance"), "'instance' is not a label")):
         with pytest.raises(SettingError, match=told):
             Site(grouping=wrong)

@@ -70,7 +70,8 @@ def questions(subject: Subject, alerts: Sequence[str]) -> list[Question]:
         declared = runbooks.declared().get(name)
         if declared is None:
             continue
-        own = [("The condition of the alert itself.", declared.expr)]
+        # Series of kube-state-metrics are about all of a cluster's nodes.
+        own = [("The condition of the alert itself.", declared.expr)] if "kube_" not in declared.expr else []
         own += [(each.do, each.query) for each in declared.runbook.diagnosis if each.query]
         for number, (do, expr) in enumerate(own):
             query = runbooks.filled(expr, declared, subject.scope)

@@ -82,7 +82,8 @@ def test_marks_are_true(found: list[tuple[str, panel_data.Answer]]) -> None:
 
 QUIET = {
     "jax_nonfinite_total", "jax_out_of_memory_total", "jax_findings", "jax_run_lost_seconds", "accelerator_up",
-    "jax_persistent_cache_unsaved_total", "jaxobs_dropped_series_total",
+    "jax_persistent_cache_unsaved_total", "jaxobs_dropped_series_total", "jaxobs_agent_webhooks_refused_total",
+    "jaxobs_event_log_left_bytes",
 }  # fmt: skip
 """Series that nothing here has, or not for sure: no fault is made, everything is cached, and no driver is asked."""
 

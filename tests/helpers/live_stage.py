@@ -18,7 +18,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -283,15 +283,22 @@ class Stage:
             self.await_listening(job)
             self.look_for(3.0)
 
-    def launch(self, job: str, index: int = 0, *more: str, scraped: bool = True, **variables: str) -> None:
-        """Starts a process of a job, on its port where it had one."""
+    def launch(
+        self, job: str, index: int = 0, *more: str, scraped: bool = True, python: str = sys.executable,
+        within: Sequence[str] = (), **variables: str,
+    ) -> None:  # fmt: skip
+        """Starts a process of a job, on its port where it had one.
+
+        Args:
+          within: a command that runs the program.
+        """
         port = self.ports.setdefault((job, index), free_port())
         script = str(PROGRAMS / "faulty.py")
         arguments = [script, MODES.get(job, job), str(port), *more]
         if job == "demo":
             arguments = ["-m", "jaxobs", "demo", "--minutes", "3", "--port", str(port)]
         self.processes[job, index] = self.start(
-            f"{job}-{index}", sys.executable, "-W", "ignore", *arguments, **variables
+            f"{job}-{index}", *within, python, "-W", "ignore", *arguments, **variables
         )
         if scraped:
             self.scrape(job, index, port)

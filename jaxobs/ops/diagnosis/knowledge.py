@@ -251,6 +251,8 @@ class Silence:
         return observation.kind == LAST and (not self.about or bool(_compiled(self.about).search(observation.text)))
 
 
+HOST_MEMORY = "job_instance:jax_host_memory_used:ratio"
+"""The recorded share of the memory of a container, or of the machine, that is in use."""
 UP = "up"
 """The metric with which Prometheus says whether a target answered."""
 

@@ -57,7 +57,7 @@ class CacheLookups:
                         earlier, differs, reason = self._disk.do(partial(_looked_up, sidecar, mine, lookup.hit))
                     except OSError as error:
                         self._store.drop("cache_keys")
-                        internal_error("cache_keys", error)
+                        internal_error("cache_keys", error, sidecar.path)
             saved = self._saved(lookup, earlier)
         return CacheLookup(
             time=now, function=function, result=lookup.result, key=lookup.key,

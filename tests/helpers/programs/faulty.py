@@ -13,6 +13,7 @@ import shutil
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,10 @@ import jaxobs
 mode, port = sys.argv[1], int(sys.argv[2])
 WARM = {"memory": 40, "caught": 40, "nonfinite": 40, "requests": 100, "stalled": 200}.get(mode, 20)
 """Steps or requests before the fault."""
+broken = Path(os.environ.get("FAULTY_BROKEN", ""))
+"""In a drill, the fault lasts for as long as this file is there."""
+OTHER = os.environ.get("FAULTY_OTHER", "")
+"""In a drill: the address of the service that requests ask, or that this replica is the one of another release."""
 
 
 def tell_fault() -> None:
@@ -66,9 +71,13 @@ def endless(x: jax.Array) -> jax.Array:
 def batches(size: int = 64) -> Iterator[np.ndarray[Any, Any]]:
     """Batches without an end; a loader that is too slow in the mode `input`, ever new sizes in the mode `shapes`."""
     random = np.random.default_rng(0)
+    slower = 0.0
     for number in itertools.count():
         if mode == "input" and number > WARM:
             time.sleep(0.1)
+        if mode == "gradual":
+            slower = min(0.15, slower + 0.003) if broken.exists() else 0.0
+            time.sleep(slower)
         odd = (mode == "shapes" and number % 4 == 0) or (mode == "cache" and number % 20 == 0 and number < 180)
         rows = number % 997 + 1 if number > WARM and odd else size
         yield random.normal(size=(rows, 64)).cumsum(axis=1).astype(np.float32)
@@ -77,7 +86,7 @@ def batches(size: int = 64) -> Iterator[np.ndarray[Any, Any]]:
 def train() -> None:
     """Steps of 30 ms: the host waits for each result, as a program does that prints its loss."""
     weights = jnp.zeros((64, 64))
-    kept = []
+    kept: list[Any] = []
     for number, batch in enumerate(jaxobs.steps(jaxobs.data(batches(), "train"), "train", items=len)):
         weights, loss = train_step(weights, batch)
         jaxobs.watch(loss=loss if mode != "nonfinite" or number != WARM else loss * jnp.nan)
@@ -91,6 +100,8 @@ def train() -> None:
             shutil.rmtree(cache)
         if mode == "leak":
             kept.append(weights + 1)
+        if mode == "hog" and broken.exists():
+            kept.append(np.ones(250_000))
         if mode == "errors" and number % 10 == 0:
             with contextlib.suppress(TypeError):
                 train_step(weights, np.ones((2, 65), np.float32))
@@ -113,10 +124,17 @@ def serve() -> None:
         bad = mode == "requests" and number > WARM
         if number == WARM:
             tell_fault()
-        with contextlib.suppress(RuntimeError), jaxobs.request("/predict", queue_seconds=0.3 if bad else 0.0):
+        with (
+            contextlib.suppress(RuntimeError, OSError, AttributeError),
+            jaxobs.request("/predict", queue_seconds=0.3 if bad else 0.0),
+        ):
             np.asarray(predict(weights, np.ones((number % 997 + 1 if bad and number % 3 == 0 else 8, 64), np.float32)))
             if bad and number % 5 == 0:
                 raise RuntimeError("made on purpose")
+            if mode == "dependency":
+                urllib.request.urlopen(OTHER).close()
+            if mode == "replicas" and OTHER and number % 2:
+                raise AttributeError("module 'jax' has no attribute 'P'")
 
 
 def together(index: int, count: int, coordinator: str) -> None:
@@ -132,11 +150,11 @@ def together(index: int, count: int, coordinator: str) -> None:
 
     step = jaxobs.jit(lambda x: (x * 2).sum(), name="step")
     last = index == count - 1
-    data = made(8 if last else 4)
+    data = made(8 if last and mode == "together" else 4)
     tell_fault()
     while True:
         with jaxobs.step("train"):
-            time.sleep(0.15 if last else 0.01)
+            time.sleep(0.15 if last and (mode == "together" or broken.exists()) else 0.01)
             float(step(data))
 
 
@@ -150,11 +168,12 @@ if "FAULTY_GATE" in os.environ:  # it takes another one's place, and is ready be
     print("ready", flush=True)
     while not os.path.exists(os.environ["FAULTY_GATE"]):
         time.sleep(0.02)
-jaxobs.start(port=port, sample_interval=0.2, stuck_seconds=1.0, event_log=str(folder / "events.jsonl"))
+events = "/dev/full" if mode == "full" and broken.exists() else str(folder / "events.jsonl")
+jaxobs.start(port=port, sample_interval=0.2, stuck_seconds=1.0, event_log=events)
 print(f"http://127.0.0.1:{port}/metrics", flush=True)
-if mode == "together":
+if mode in ("together", "frozen", "slow"):
     together(int(sys.argv[3]), int(sys.argv[4]), sys.argv[5])
-elif mode in ("requests", "serving"):
+elif mode in ("requests", "serving", "dependency", "replicas"):
     serve()
 else:
     train()

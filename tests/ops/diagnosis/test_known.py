@@ -15,10 +15,13 @@ from jaxobs.ops.diagnosis import kinds
 from jaxobs.ops.diagnosis.evidence import LINE, RAISED, Observation
 from jaxobs.ops.diagnosis.knowledge import ANY_END, IMPACTS, SYMPTOM, Alert, Knowledge, Line, Metric
 from jaxobs.ops.diagnosis.known import known
+from jaxobs.ops.monitoring import alerting
+from jaxobs.ops.monitoring.site import Site
 
 ALERTS = {path.stem for path in (ROOT / "runbooks").glob("Jax*.md")}
 EXAMPLES = tomllib.loads(Path(__file__).with_name("kinds.toml").read_text(encoding="utf-8"))
 METRICS = {metric.name for metric in catalogue.METRICS}
+METRICS |= {rule["record"] for group in alerting.recording_groups(Site()) for rule in group["rules"]}
 
 
 @pytest.mark.parametrize(("name", "each"), known().items(), ids=list(known()))

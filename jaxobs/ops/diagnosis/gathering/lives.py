@@ -9,11 +9,13 @@ from math import log
 
 from jaxobs.ops.diagnosis.counters import STARTED
 from jaxobs.ops.diagnosis.evidence import FORMER, Observation
+from jaxobs.ops.diagnosis.knowledge import HOST_MEMORY
 
 MOST_SILENT = 300.0
 """Seconds after its last sample from which on Prometheus itself takes a series for ended."""
 LEAST_GAIN = 5.0
 """Gain in log-likelihood from which on a change of rate is one: chance reaches it in two of a hundred steady series."""
+_OURS = ("jax_", "jaxobs_", HOST_MEMORY)
 _JOB = ("job", "namespace", "cluster")
 
 Points = Sequence[tuple[float, float]]
@@ -30,7 +32,7 @@ def apart(found: Sequence[Observation]) -> Iterator[Observation]:
     going = {_job(each) for each in starts.values() if each.history[-1][0] >= latest - MOST_SILENT}
     for each in found:
         life = starts.get(_whose(each))
-        if life is None or not each.history or each.name == STARTED or not each.name.startswith(("jax_", "jaxobs_")):
+        if life is None or not each.history or each.name == STARTED or not each.name.startswith(_OURS):
             yield each
         elif life.history[-1][0] < latest - MOST_SILENT:
             yield _former(each, life.history[-1][0]) if _job(each) in going else each
@@ -50,6 +52,8 @@ def _split(one: Observation, life: Observation) -> Iterator[Observation]:
         yield _former(one, start) if before else one
         return
     if not is_counter(one.name):
+        if one.name == HOST_MEMORY:  # by which a process may have ended
+            yield _former(replace(one, value=before[-1][1], time=before[-1][0], history=before), start)
         yield replace(one, history=after)
         return
     value, onset = growth(before)

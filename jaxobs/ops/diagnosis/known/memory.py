@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 from jaxobs.ops.diagnosis import counters
-from jaxobs.ops.diagnosis.evidence import ALERT, LINE, METRIC, Evidence, Observation
+from jaxobs.ops.diagnosis.evidence import ALERT, FORMER, LINE, METRIC, Evidence, Observation
 from jaxobs.ops.diagnosis.full_devices import ROW, full_before, is_row
-from jaxobs.ops.diagnosis.knowledge import Functions
+from jaxobs.ops.diagnosis.knowledge import HOST_MEMORY, Functions
 
 _WANTED = re.compile(
     r"(?:(?:failed|trying|Attempting|[Uu]nable) to allocate|[Oo]ut of memory allocating|Requires) "
@@ -67,6 +67,16 @@ def _is_of_other_containers(evidence: Evidence, sign: Observation) -> bool:
     return pod not in counters.pods(evidence, sign.source) or not counters.has_just_become(evidence, sign)
 
 
+_RUN = "jax_run_info"
+
+
+def _was_not_killed(evidence: Evidence, sign: Observation) -> bool:
+    """Whether the process that used so much memory goes on, or the one after it does not say that it was killed."""
+    return sign.name == HOST_MEMORY and (
+        FORMER not in sign.data or not any(counters.samples(evidence, sign, _RUN, last_exit="killed|out_of_memory"))
+    )
+
+
 _LIVE_BYTES = "jax_live_array_bytes"
 _PARTS = 6
 _LEAST_POINTS = 30
@@ -94,7 +104,9 @@ FUNCTIONS: Mapping[str, Functions] = {
     "absurd_allocation": {"narrow": _too_large},
     "accelerator_memory_taken": {"narrow": _missed},
     "device_out_of_memory": {"narrow": _of_a_device},
-    "host_out_of_memory": {"ordinary": _is_of_other_containers},
+    "host_out_of_memory": {
+        "ordinary": lambda evidence, sign: _is_of_other_containers(evidence, sign) or _was_not_killed(evidence, sign)
+    },
     "memory_leak": {"ordinary": _does_not_pile_up},
 }
 PARTS: Mapping[str, str] = {"row": ROW}

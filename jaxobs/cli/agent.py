@@ -15,9 +15,14 @@ from jaxobs.cli import token_in
 HELP = "take alerts in from Alertmanager and write reports: cause, evidence, what to do"
 
 FINE = 0
-FILES = {"token": "JAXOBS_AGENT_TOKEN", "read_token": "JAXOBS_AGENT_READ_TOKEN"}
+FILES = {
+    "token": "JAXOBS_AGENT_TOKEN", "read_token": "JAXOBS_AGENT_READ_TOKEN", "pagerduty_key": "JAXOBS_PAGERDUTY_KEY",
+    "opsgenie_key": "JAXOBS_OPSGENIE_KEY", "webhook_token": "JAXOBS_AGENT_WEBHOOK_TOKEN",
+}  # fmt: skip
 """Variables that hold what the option with `-file` reads, by its name."""
-VARIABLES = {"notify": "JAXOBS_AGENT_NOTIFY", "grafana_token": "JAXOBS_GRAFANA_TOKEN"}
+VARIABLES = {
+    "notify": "JAXOBS_AGENT_NOTIFY", "grafana_token": "JAXOBS_GRAFANA_TOKEN", "webhook": "JAXOBS_AGENT_WEBHOOK",
+}  # fmt: skip
 """Variables that hold what must not be, or need not be, in the command line."""
 SERVE, SUMMARY, POSTMORTEM, SCHEMA = "serve", "summary", "postmortem", "schema"
 APPROVE, DENY, RESET, STOP, RESUME, WAITING = CONTROLS = "approve", "deny", "reset", "stop", "resume", "waiting"
@@ -37,6 +42,9 @@ Environment:
                          for --prometheus
   JAXOBS_ACTION_TOKEN    the processes' `action_token`, for --actions
   JAXOBS_AGENT_NOTIFY    the address of --notify, which other users cannot read there
+  JAXOBS_PAGERDUTY_KEY, JAXOBS_OPSGENIE_KEY, JAXOBS_AGENT_WEBHOOK_TOKEN
+                         instead of the file with that key or token
+  JAXOBS_AGENT_WEBHOOK   the address of --webhook
   JAXOBS_GRAFANA_TOKEN   the token of a service account of Grafana, for --grafana
 
 SIGTERM ends it; incidents that are open are taken up again at the next start. Exit codes: 0 ended, 2 usage."""
@@ -70,6 +78,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
                              "it, any name is answered unless --listen is loopback")  # fmt: skip
     parser.add_argument("--notify", metavar="URL", default="", help="webhook for Slack's payload: gets each result")
     parser.add_argument("--grafana", metavar="URL", default="", help="a Grafana that gets an annotation of each result")
+    parser.add_argument("--pagerduty-key-file", metavar="FILE", help="integration key of a service of PagerDuty")
+    parser.add_argument("--pagerduty", metavar="URL", help="PagerDuty's events (default: https://events.pagerduty.com)")
+    parser.add_argument("--opsgenie-key-file", metavar="FILE", help="key of an API integration of Opsgenie")
+    parser.add_argument("--opsgenie", metavar="URL", help="Opsgenie's API (default: https://api.opsgenie.com)")
+    parser.add_argument("--webhook", metavar="URL", default="", help="a webhook that gets each result as JSON")
+    parser.add_argument("--webhook-template", metavar="FILE", help="JSON with $names for --webhook")
+    parser.add_argument("--webhook-token-file", metavar="FILE", help="bearer token for --webhook")
+    parser.add_argument("--per-minute", metavar="N", type=int, default=10,
+                        help="messages to each in a minute; more are summed up (default: %(default)d)")  # fmt: skip
     parser.add_argument("--actions", metavar="FILE", help="policy of safe actions; without it there are none")
     parser.add_argument(
         "--by", metavar="NAME", help="name for the record of approve, deny and reset (default: the user)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import getpass
 import logging
 import os
@@ -33,9 +34,11 @@ def serve(args: argparse.Namespace, say: Callable[[str], None], warn: Callable[[
     if not args.prometheus:
         raise SettingError("Give --prometheus URL: the Prometheus to ask.")
     host, port = _listen(args.listen)
-    for option in ("prometheus", "notify", "grafana", "url"):
+    for option in ("prometheus", "notify", "grafana", "pagerduty", "opsgenie", "webhook", "url"):
         if getattr(args, option):
             client.check_url(f"--{option}", getattr(args, option))
+    if not 1 <= args.per_minute <= 1000:
+        raise SettingError("--per-minute is a number of messages from 1 to 1000.")
     targets = tuple(client.endpoint_url(each) for each in args.target)
     if not 60 <= args.window <= 7 * 86_400:
         raise SettingError("--window is a number of seconds from 60 to 604800.")
@@ -55,7 +58,7 @@ def serve(args: argparse.Namespace, say: Callable[[str], None], warn: Callable[[
     agent = Agent(
         store,
         Where(prometheus=args.prometheus, targets=targets, window=args.window),
-        Destinations(notify=args.notify, grafana=args.grafana, grafana_token=args.grafana_token, url=args.url),
+        _destinations(args),
         settle=args.verify_after,
         desk=desk,
     )
@@ -72,6 +75,16 @@ def serve(args: argparse.Namespace, say: Callable[[str], None], warn: Callable[[
             ))  # fmt: skip
     finally:
         claim.end()
+
+
+def _destinations(args: argparse.Namespace) -> Destinations:
+    given = {each.name: getattr(args, each.name, None) for each in dataclasses.fields(Destinations)}
+    if args.webhook_template:
+        try:
+            given["template"] = Path(args.webhook_template).read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            raise SettingError(f"--webhook-template {args.webhook_template!r} cannot be read: {error}.") from None
+    return Destinations(**{name: value for name, value in given.items() if value})
 
 
 def control(args: argparse.Namespace) -> str:

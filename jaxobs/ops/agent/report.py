@@ -174,12 +174,13 @@ class Verification(_Part):
 class Delivery(_Part):
     """A message that was sent on."""
 
-    destination: Literal["notify", "grafana"]
+    destination: Literal["notify", "grafana", "pagerduty", "opsgenie", "webhook"]
     about: str
     at: str
     result: Literal["sent", "failed"]
     attempts: int
     problem: str
+    key: str = Field(default="", description="The incident by which the destination knows this one.")
 
 
 class Report(_Part):

@@ -11,15 +11,17 @@ import time
 from collections.abc import Callable, Iterable
 
 from jaxobs.facts.events import timestamp
-from jaxobs.ops.agent import investigating, sending, suggestions
+from jaxobs.ops.agent import investigating, payloads, suggestions
 from jaxobs.ops.agent.acting.desk import Desk
 from jaxobs.ops.agent.board import AGAIN, Board, Failing
 from jaxobs.ops.agent.flood import Flood
 from jaxobs.ops.agent.incidents import MOST_CHECKS, REPORTED, RESOLVING, WAITING, Incident, give_way
 from jaxobs.ops.agent.investigating import Where
 from jaxobs.ops.agent.notifications import FIRING, Alert, Notification, RefusedError
+from jaxobs.ops.agent.outbox import Outbox
 from jaxobs.ops.agent.own_metrics import OwnMetrics
-from jaxobs.ops.agent.report import Report
+from jaxobs.ops.agent.payloads import Message
+from jaxobs.ops.agent.report import Delivery, Report
 from jaxobs.ops.agent.sending import Destinations
 from jaxobs.ops.agent.store import Store
 from jaxobs.ops.agent.subjects import Subject
@@ -29,8 +31,10 @@ _LOGGER = logging.getLogger("jaxobs.agent")
 MOST_OPEN = 500
 """Open incidents; beyond, webhooks are refused, and Alertmanager sends them again. Twice as many if Prometheus reports
 an alert on them."""
-MOST_MESSAGES = 1000
-"""Messages that wait to be sent."""
+MOST_SUGGESTING = 1000
+"""Reports whose suggestions wait for the desk."""
+MOST_NOTED = 50
+"""Reports in which a message about many of them is noted."""
 WORKERS = 2
 CROWD = 100
 """Open incidents from which on those come first of which Prometheus reports an alert."""
@@ -54,7 +58,6 @@ class Agent:
           desk: decides on the actions that a report suggests; without it there are none.
         """
         self.store, self._where, self._settle = store, where, settle
-        self._destinations = destinations or Destinations()
         self._board = Board()
         self._flood = Flood(where.prometheus)
         store.wrote = self._flood.wrote
@@ -62,19 +65,23 @@ class Agent:
         self._stopping = False
         self._threads: list[threading.Thread] = []
         self._desk = desk
-        self._suggesting: queue.Queue[Report | None] = queue.Queue(MOST_MESSAGES)
+        self._suggesting: queue.Queue[Report | None] = queue.Queue(MOST_SUGGESTING)
         self._rewriting = threading.Lock()
         """Held from reading a report to writing it: nobody's change gets lost."""
         self._keeping = threading.Lock()
         """Held while a state is written or removed: an older one never replaces a newer one."""
-        self._messages: queue.Queue[tuple[Report, str] | None] = queue.Queue(MOST_MESSAGES)
         self.metrics = OwnMetrics(lambda: float(len(self._board.open)))
         for each in store.open_incidents():
             self._board.open[each.whose().key] = each
+        given = destinations or Destinations()
+        self._outboxes = [Outbox(each, given, self._sent) for each in given.named()]
 
     def start(self) -> None:
         """Starts the threads of the agent."""
-        work = [self._work] * WORKERS + [self._send] + ([self._act] if self._desk else [])
+        told = [self.report(each.id) for each in self.incidents()] if self._outboxes else []
+        for outbox in self._outboxes:
+            outbox.restore(each for each in told if each is not None)
+        work = [self._work] * WORKERS + [each.run for each in self._outboxes] + ([self._act] if self._desk else [])
         self._threads = [
             threading.Thread(target=each, daemon=True, name=f"jaxobs-agent-{number}")
             for number, each in enumerate(work)
@@ -88,9 +95,10 @@ class Agent:
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
-        for waiting in (self._messages, self._suggesting):
-            with contextlib.suppress(queue.Full):
-                waiting.put_nowait(None)
+        for outbox in self._outboxes:
+            outbox.stop()
+        with contextlib.suppress(queue.Full):
+            self._suggesting.put_nowait(None)
         for thread in self._threads:
             thread.join(max(0.0, until - time.monotonic()))
         for key in list(self._board.unkept):
@@ -218,7 +226,7 @@ class Agent:
         if failing.attempts == 1 and self.report(incident.id) is None:
             report = investigating.unable(incident, error)
             self._write(report)
-            self._say(report, sending.REPORTED)
+            self._say(report, payloads.REPORTED)
 
     def _take_due(self) -> tuple[str, Incident] | None:
         """Returns an incident to work on, as it is now; called under the lock."""
@@ -273,7 +281,7 @@ class Agent:
             return
         if before is not None and (before.verdict, before.fingerprint) == (report.verdict, report.fingerprint):
             return
-        self._say(report, sending.REPORTED)
+        self._say(report, payloads.REPORTED)
         if self._desk is not None:
             with contextlib.suppress(queue.Full):
                 self._suggesting.put_nowait(report)
@@ -300,7 +308,7 @@ class Agent:
                     }
                 )  # fmt: skip
                 self._write(closed)
-            self._say(closed, sending.CLOSED)
+            self._say(closed, payloads.CLOSED)
         with self._keeping:
             self.store.forget(incident)
 
@@ -344,32 +352,19 @@ class Agent:
                     self._write(report)
 
     def _say(self, report: Report, about: str) -> None:
-        if not (self._destinations.notify or self._destinations.grafana):
-            return
-        try:
-            self._messages.put_nowait((report, about))
-        except queue.Full:
-            _LOGGER.error("Incident %s is not sent on: %d messages wait already.", report.id, MOST_MESSAGES)
+        for outbox in self._outboxes:
+            if not outbox.put(report, about):
+                _LOGGER.error("Incident %s is not sent to %s: too many messages wait.", report.id, outbox.to.name)
 
-    def _send(self) -> None:
-        while not self._stopping:
-            try:
-                found = self._messages.get(timeout=1.0)
-            except queue.Empty:
-                continue
-            if found is None:
-                return
-            report, about = found
-            deliveries = sending.send(report, about, self._destinations, pause=self._pause)
-            for delivery in deliveries:
-                self.metrics.deliveries.labels(delivery.destination, delivery.result).inc()
-                if delivery.result == "failed":
-                    _LOGGER.error(
-                        "Incident %s is not sent to %s: %s", report.id, delivery.destination, delivery.problem
-                    )
+    def _sent(self, message: Message, delivery: Delivery) -> None:
+        """Notes in the reports what became of a message about them."""
+        self.metrics.deliveries.labels(delivery.destination, delivery.result).inc()
+        if delivery.result == "failed":
+            _LOGGER.error("%s is not sent to %s: %s", message.key, delivery.destination, delivery.problem)
+        for report in message.reports[:MOST_NOTED]:
             with self._rewriting:
                 latest = self.report(report.id) or report
-                self._write(latest.model_copy(update={"deliveries": [*latest.deliveries, *deliveries][-20:]}))
+                self._write(latest.model_copy(update={"deliveries": [*latest.deliveries, delivery][-20:]}))
 
     def _act(self) -> None:
         assert self._desk is not None
@@ -389,11 +384,6 @@ class Agent:
             latest = self.report(name)
             if latest is not None:
                 self._write(latest.model_copy(update=fields(latest)))
-
-    def _pause(self, seconds: float) -> None:
-        until = time.monotonic() + seconds
-        while not self._stopping and time.monotonic() < until:
-            time.sleep(0.05)
 
     def incidents(self) -> Iterable[Incident]:
         """Returns the open incidents, as they are now."""

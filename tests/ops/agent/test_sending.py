@@ -1,34 +1,34 @@
-"""Messages to Slack and Grafana: within bounds, whatever answers."""
+"""Messages to Slack, Grafana, PagerDuty, Opsgenie and a webhook: in their forms, and within bounds whatever answers."""
 
 from __future__ import annotations
 
 import json
-import time
+import pathlib
 from collections.abc import Iterator
 from typing import Any
 
+import jsonschema
 import pytest
+import yaml
 from helpers.answering import Request, serving
+from helpers.written_reports import made
 
-from jaxobs.ops.agent import investigating, notifications, sending
-from jaxobs.ops.agent.incidents import Incident
-from jaxobs.ops.agent.investigating import Where
-from jaxobs.ops.agent.looking import Bounds
+from jaxobs.base.errors import SettingError
+from jaxobs.ops.agent import payloads, sending
+from jaxobs.ops.agent.payloads import CLOSED, REPORTED, Message
 from jaxobs.ops.agent.report import Report
 from jaxobs.ops.agent.sending import Destinations
 
-EVIL = "train <!channel> <http://evil|click> *now* @here"
+EVIL = 'train <!channel> <http://evil|click> *now* @here "\\ \n$url'
+SCHEMAS = yaml.safe_load(pathlib.Path(__file__).with_name("payload_schemas.yaml").read_text())
 
 
-@pytest.fixture(scope="module")
-def report() -> Report:
-    labels = {"alertname": "JaxStraggler", "job": EVIL}
-    body = {"version": "4", "alerts": [{"status": "firing", "labels": labels}]}
-    alerts = list(notifications.parse(json.dumps(body).encode()).alerts)
-    now = time.time()
-    incident = Incident(id="20260131-090500-x", subject=list(alerts[0].subject.labels), opened_at=now, asked_at=now)
-    incident.take(alerts, now, 0)
-    return investigating.investigate(incident, Where(prometheus="http://127.0.0.1:9", bounds=Bounds(answer=1, all=2)))
+def report(job: str = EVIL, **more: Any) -> Report:
+    return made(1, subject={"name": job, "labels": {"job": job}}, headline=f"{job}: {'x' * 2000}", **more)
+
+
+def message(about: str = REPORTED, *reports: Report, **more: Any) -> Message:
+    return Message(key="first", about=about, reports=reports or (report(closed_at="2026-01-31T09:05:00Z"),), **more)
 
 
 class Receiver:
@@ -54,19 +54,57 @@ def receiver(request: pytest.FixtureRequest) -> Iterator[Receiver]:
         yield found
 
 
-def test_both_get_what_was_found(report: Report, receiver: Receiver) -> None:
-    where = Destinations(notify=f"{receiver.url}/hook", grafana=f"{receiver.url}/", grafana_token="secret")
-    sent = sending.send(report, sending.REPORTED, where)
-    assert [(each.destination, each.result, each.attempts) for each in sent] == [
-        ("notify", "sent", 1),
-        ("grafana", "sent", 1),
-    ]
-    (_, _, slack), (path, headers, annotation) = receiver.got
-    assert set(slack) == {"text", "blocks"} and not set("<>@") & set(json.dumps(slack, ensure_ascii=False))
-    assert report.id in json.dumps(slack)
-    assert path == "/api/annotations" and headers["Authorization"] == "Bearer secret"
-    assert annotation["time"] > 1e12 and "inconclusive" in annotation["tags"]
-    assert all(len(each) < 100 for each in annotation["tags"])
+def test_each_gets_what_was_found_in_its_form(receiver: Receiver) -> None:
+    to = receiver.url
+    where = Destinations(
+        notify=f"{to}/hook", grafana=f"{to}/", grafana_token="secret", pagerduty=to, pagerduty_key="key", opsgenie=to,
+        opsgenie_key="genie", webhook=f"{to}/own", webhook_token="bearer", url="https://agent.example.org/",
+        template='{"text": "$headline ($incidents)", "at": ["$url"]}',
+    )  # fmt: skip
+    told = message(url=where.url)
+    for about in (REPORTED, CLOSED):
+        sent = [sending.send(message(about, url=where.url), each) for each in where.named()]
+        assert {(each.result, each.attempts, each.key) for each in sent} == {("sent", 1, "first")}
+    by_path = {(path, number // 5): (headers, body) for number, (path, headers, body) in enumerate(receiver.got)}
+    slack, ended = by_path["/hook", 0][1], by_path["/hook", 1][1]
+    assert set(slack) == {"text", "blocks"} and "@" not in json.dumps(slack, ensure_ascii=False)
+    assert f"<{told.address}|report>" in json.dumps(slack) and "<!channel" not in json.dumps(slack)
+    assert ended["text"].startswith("Closed, recovered: ")
+    headers, annotation = by_path["/api/annotations", 0]
+    assert headers["Authorization"] == "Bearer secret" and f'<a href="{told.address}">' in annotation["text"]
+    assert annotation["time"] > 1e12 and "cause" in annotation["tags"] and max(map(len, annotation["tags"])) < 100
+    closed = by_path["/api/annotations", 1][1]
+    assert closed["timeEnd"] > closed["time"] and "recovered" in closed["tags"]
+    for number, action in enumerate(("trigger", "resolve")):
+        event = by_path["/v2/enqueue", number][1]
+        jsonschema.validate(event, SCHEMAS["pagerduty"])
+        assert (event["event_action"], event["dedup_key"], event["routing_key"]) == (action, "first", "key")
+    details = by_path["/v2/enqueue", 0][1]["payload"]["custom_details"]
+    assert (details["cause"], details["url"]) == ("straggler", told.address) and "first_action" in details
+    headers, alert = by_path["/v2/alerts", 0]
+    jsonschema.validate(alert, SCHEMAS["opsgenie"])
+    jsonschema.validate(by_path["/v2/alerts/first/close?identifierType=alias", 1][1], SCHEMAS["opsgenie_close"])
+    assert (headers["Authorization"], alert["alias"], alert["priority"]) == ("GenieKey genie", "first", "P3")
+    headers, own = by_path["/own", 0]
+    assert headers["Authorization"] == "Bearer bearer" and own["at"] == [told.address]
+    assert own["text"].startswith('train <!channel> <http://evil|click> *now* @here "\\ $url') and "(1)" in own["text"]
+
+
+def test_several_jobs_are_named_in_one_message() -> None:
+    reports = [report(f"job-{number}") for number in range(40)]
+    for is_mixed, said in ((False, "and 39 more jobs with the same cause"), (True, "and 39 more incidents")):
+        told = message(REPORTED, *reports, is_mixed=is_mixed, url="https://a.example.org")
+        assert told.headline.endswith(said) and told.address == "https://a.example.org/"
+        assert told.jobs[-2:] == ["job-19", "20 more"] and "job-19, 20 more" in json.dumps(payloads.slack_payload(told))
+        jsonschema.validate(payloads.pagerduty("k")(told), SCHEMAS["pagerduty"])
+
+
+@pytest.mark.parametrize(
+    ("template", "said"), [('{"a": "$nothing"}', "names $nothing"), ('{"a": $job}', "not JSON"), ('"$', "not JSON")]
+)
+def test_a_template_that_does_not_fit_is_refused(template: str, said: str) -> None:
+    with pytest.raises(SettingError, match=said.replace("$", r"\$")):
+        payloads.templated(template)
 
 
 @pytest.mark.parametrize(
@@ -80,22 +118,16 @@ def test_both_get_what_was_found(report: Report, receiver: Receiver) -> None:
     ],
     indirect=["receiver"],
 )
-def test_attempts_are_bounded(report: Report, receiver: Receiver, result: str, attempts: int) -> None:
+def test_attempts_are_bounded(receiver: Receiver, result: str, attempts: int) -> None:
     pauses: list[float] = []
-    (sent,) = sending.send(report, sending.REPORTED, Destinations(notify=receiver.url), pause=pauses.append)
+    (to,) = Destinations(notify=receiver.url).named()
+    sent = sending.send(message(), to, pause=pauses.append)
     assert (sent.result, sent.attempts, len(receiver.got)) == (result, attempts, attempts)
     assert pauses == [1.0, 2.0][: attempts - 1]
     assert all(path != "/elsewhere" for path, _, _ in receiver.got)
 
 
-def test_nobody_answers(report: Report) -> None:
-    (sent,) = sending.send(report, sending.REPORTED, Destinations(notify="http://127.0.0.1:9"), pause=lambda _: None)
+def test_nobody_answers() -> None:
+    (to,) = Destinations(notify="http://127.0.0.1:9").named()
+    sent = sending.send(message(), to, pause=lambda _: None)
     assert (sent.result, sent.attempts) == ("failed", 3) and sent.problem
-
-
-def test_the_end_closes_the_annotation(report: Report) -> None:
-    verification = {"at": report.opened_at, "result": "recovered", "because": "", "steps": []}
-    closed = Report.model_validate({**report.model_dump(), "verification": verification, "closed_at": report.opened_at})
-    body = sending.annotation(closed, sending.CLOSED)
-    assert body["timeEnd"] == body["time"] and "recovered" in body["tags"]
-    assert sending.slack_payload(closed, sending.CLOSED)["text"].startswith("Closed, recovered: ")

@@ -1,4 +1,4 @@
-"""The page of a report: what to do stands first, and what only some need is folded away."""
+"""The page of a report: what to do comes first, and what only some need is folded away."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ off = config.disabled()
 _current: contextvars.ContextVar[request | None] = open_request
 MOST_NESTED = 16
 MOST_TOLD, TOLD_SECONDS = 200, 1.0
-"""Characters of an exception's text, and seconds for which the exception of a route stands before another is read."""
+"""Characters of an exception's text, and seconds for which the exception of a route is kept before another is read."""
 
 _connected: Store | None = None
 _known_in: Any = None

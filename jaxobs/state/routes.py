@@ -114,7 +114,7 @@ class Route:
         self.failure: RequestFailure | None = None
         """As in `RouteState`."""
         self.told_until = -math.inf
-        """Time by `time.perf_counter` until which no further exception is told: a request pays for its text."""
+        """Time by `time.perf_counter` until which no further exception is reported: a request pays for its text."""
 
     def drain(self) -> None:
         """Counts the requests that wait for it, a field of all of them at a time."""

@@ -92,7 +92,7 @@ def mistakes_in_query(expr: str, *, looked_at: bool = False) -> Iterator[str]:
         return
     for selector, name in zip(promql.selectors(expr), sources(expr), strict=True):
         labels = {each.name for each in selector.matchers.matchers}
-        if "job" not in labels and not name.startswith(("ALERTS", "slo:", "kube_")):
+        if "job" not in labels and not name.startswith(("ALERTS", "slo:")):
             yield f"{name} is asked for without a matcher of the job: {expr}"
     if not looked_at:
         yield from bare_counters(expr)

@@ -28,14 +28,11 @@ _LIMITS_LAST = 60.0
 def figures() -> dict[str, float]:
     """Returns what is known now, by the name of its metric."""
     found: dict[str, float] = {"process_start_time_seconds": process.started()}
-    with contextlib.suppress(ImportError):
-        import resource
-
-        most = {"process_max_fds": resource.RLIMIT_NOFILE, "process_virtual_memory_max_bytes": resource.RLIMIT_AS}
-        found |= {
-            name: soft for name, which in most.items()
-            if (soft := resource.getrlimit(which)[0]) != resource.RLIM_INFINITY
-        }  # fmt: skip
+    with contextlib.suppress(OSError, ValueError):  # not by the module `resource`: a program may have one of that name
+        text = Path("/proc/self/limits").read_text()
+        for name, row in (("max_fds", "Max open files"), ("virtual_memory_max_bytes", "Max address space")):
+            if (soft := text.partition(row)[2].split()[:1]) != ["unlimited"]:
+                found[f"process_{name}"] = float("".join(soft))
     with contextlib.suppress(OSError, ValueError, IndexError):
         fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
         found["process_cpu_seconds_total"] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

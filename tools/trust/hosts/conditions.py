@@ -76,6 +76,18 @@ signal.raise_signal(signal.SIGALRM)
 print([os.path.getsize(f"own{number}") for number in range(30)])
 for file in files: file.write(b"mine"); file.seek(0); assert file.read() == b"mine"; file.close()
 """),
+    Case("the program has modules named as Python's", "they lie in its folder, and say so if somebody imports them", _STEP + """
+import pathlib, sys, time
+folder = pathlib.Path(__file__).resolve().parent
+for name in sys.stdlib_module_names - set(sys.modules) - {"antigravity", "this"}:
+    (folder / f"{name}.py").write_text("print('imported', __name__)")
+sys.path.insert(0, str(folder))
+for number in range(4): step(jnp.ones(number + 1))
+def fails(x): return missing + x
+try: jax.jit(fails)(1.0)
+except NameError as error: print(error)
+time.sleep(1.5)
+"""),
     Case("standard streams closed by the program", "sys.stdout and sys.stderr go away, then are rubbish", _STEP + """
 import sys
 out = sys.stdout

@@ -28,9 +28,10 @@ _AGES = re.compile(
     r"|(?P<ago>time\(\) - )(?P<since>\d+(?:\.\d+)?)"
     r"|(?P<turns>\* 20 < )(?P<window>\d+)"
     r"|(?P<began>timestamp_seconds(?:\{[^}]*\})?\[\w+\] offset \w+\) > bool )(?P<apart>\d+)"
+    r"|(?P<ahead>predict_linear\([\w:]+(?:\{[^}]*\})?\[\w+\], )(?P<later>\d+)"
 )
-"""Seconds by the clock as plain numbers: an age and its limit, a time ago, a window that steps are held against, and
-how far apart two starts of a process are."""
+"""Seconds by the clock as plain numbers: an age and its limit, a time ago, a window that steps are held against, how
+far apart two starts of a process are, and how far ahead something is predicted."""
 
 
 def milliseconds(duration: str) -> int:
@@ -65,8 +66,8 @@ def expression(expr: str, factor: float) -> str:
         raise ValueError(f"Which of these are seconds by the clock? {expr}")
 
     def age(found: re.Match[str]) -> str:
-        before = found["age"] or found["ago"] or found["turns"] or found["began"]
-        seconds = float(found["limit"] or found["since"] or found["window"] or found["apart"])
+        before = found["age"] or found["ago"] or found["turns"] or found["began"] or found["ahead"]
+        seconds = float(found["limit"] or found["since"] or found["window"] or found["apart"] or found["later"])
         return f"{before}{seconds / factor:.15g}"
 
     def token(found: re.Match[str]) -> str:

@@ -28,11 +28,6 @@ _LIMITS_LAST = 60.0
 def figures() -> dict[str, float]:
     """Returns what is known now, by the name of its metric."""
     found: dict[str, float] = {"process_start_time_seconds": process.started()}
-    with contextlib.suppress(OSError, ValueError):  # not by the module `resource`: a program may have one of that name
-        text = Path("/proc/self/limits").read_text()
-        for name, row in (("max_fds", "Max open files"), ("virtual_memory_max_bytes", "Max address space")):
-            if (soft := text.partition(row)[2].split()[:1]) != ["unlimited"]:
-                found[f"process_{name}"] = float("".join(soft))
     with contextlib.suppress(OSError, ValueError, IndexError):
         fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
         found["process_cpu_seconds_total"] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -43,8 +38,8 @@ def figures() -> dict[str, float]:
     for name, field in (("total", "MemTotal:"), ("available", "MemAvailable:")):
         if field in machine:
             found[f"{HOST}{name}_bytes"] = machine[field] * 1024
-    limits = _limits(os.getpid(), time.monotonic() // _LIMITS_LAST, found.get(f"{HOST}total_bytes", 2.0**60))
-    return found | limits.figures()
+    limits, own = _limits(os.getpid(), time.monotonic() // _LIMITS_LAST, found.get(f"{HOST}total_bytes", 2.0**60))
+    return found | own | limits.figures()
 
 
 def memory(known: Mapping[str, float] | None = None) -> dict[str, int]:
@@ -95,8 +90,15 @@ class Limits:
 
 
 @functools.lru_cache(maxsize=1)
-def _limits(pid: int, moment: float, total: float) -> Limits:
-    return Limits(total)
+def _limits(pid: int, moment: float, total: float) -> tuple[Limits, dict[str, float]]:
+    """Returns the limits of the control groups, and those of the process by metric."""
+    own = {}
+    with contextlib.suppress(OSError, ValueError):  # not by the module `resource`: a program may have one of that name
+        text = Path("/proc/self/limits").read_text()
+        for name, row in (("max_fds", "Max open files"), ("virtual_memory_max_bytes", "Max address space")):
+            if (soft := text.partition(row)[2].split()[:1]) != ["unlimited"]:
+                own[f"process_{name}"] = float("".join(soft))
+    return Limits(total), own
 
 
 def _folders(groups: str, own: str) -> Iterator[Path]:

@@ -42,6 +42,9 @@ def test_findings_come_first_and_the_dearest_of_them_at_the_top(opened: Opener) 
         told = FINDINGS[1]
         evidence = page.locator(card(page, told.finding)).locator(".evidence")
         expect(evidence).to_be_hidden()
+        # The verdict above says what the first one says.
+        expect(cards.nth(0).locator(".summary, .advice").locator("visible=true")).to_have_count(0)
+        expect(cards.nth(1).locator(".summary, .advice").locator("visible=true")).to_have_count(2)
         page.locator(card(page, told.finding)).locator("summary").press("Enter")
         expect(evidence).to_contain_text("bfloat16[8,448,128] -> bfloat16[8,512,128]")
         page.get_by_role("button", name="show 1 more").click()

@@ -332,9 +332,9 @@ def _runbooks(names: Sequence[str]) -> list[str]:
 
 
 def _do_now(verdict: str, causes: Sequence[Cause], names: Sequence[str]) -> list[str]:
-    """Returns what is to be done first: the first action of a cause that does more than slow the job, then mitigations.
+    """Returns the first action of each cause that does more than slow the job, then mitigations; nothing if well.
 
-    These are from the cause's own runbook, else from the alerts'. Nothing is to be done if nothing is wrong.
+    The mitigations are those of the cause's own runbook, else of the alerts'.
     """
     if verdict == result.NO_FAULT:
         return []

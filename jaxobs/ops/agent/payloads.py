@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jaxobs.base.errors import SettingError
+from jaxobs.findings.compilations.support.case import plural
 from jaxobs.ops.agent.report import Report
 from jaxobs.ops.agent.texts import slack
 from jaxobs.ops.diagnosis.evidence import clean
@@ -59,7 +60,8 @@ class Message:
     def headline(self) -> str:
         """First sentence of the message, as plain text."""
         more = len(self.reports) - 1
-        others = f", and {more} more {'incidents' if self.is_mixed else 'jobs with the same cause'}" if more else ""
+        others = f", and {plural(more, 'more incident' if self.is_mixed else 'more job')}" if more else ""
+        others += " with the same cause" if more and not self.is_mixed else ""
         ended = self.about == CLOSED and self.first.verification
         return f"{f'Closed, {ended.result}: ' if ended else ''}{self.first.headline}{others}"
 

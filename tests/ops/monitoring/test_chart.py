@@ -121,8 +121,10 @@ def test_chart_for_gke_is_its_base(tmp_path: Path) -> None:
 
 
 def test_what_is_optional_in_the_chart_is_what_is_generated(tmp_path: Path) -> None:
-    """KEDA's object; and Alertmanager's, but for its receivers."""
-    found = drawn({"scaledObject": {"enabled": True}, **FILLED}, tmp_path)
+    """KEDA's object; the agent's; and Alertmanager's, but for its receivers."""
+    found = drawn({"scaledObject": {"enabled": True}, "agent": {"enabled": True}, **FILLED}, tmp_path)
+    agent = kustomize(DEPLOY / "kubernetes" / "agent")
+    assert len(agent) == 4 and agent.items() <= found.items() and agent == objects("kubernetes/agent/")
     assert found["ScaledObject", "serve"] == generated()["kubernetes/keda.yaml"]
     config = copy.deepcopy(generated()["kubernetes/alertmanagerconfig.yaml"])
     config["spec"]["receivers"] = FILLED["alertmanagerConfig"]["receivers"]
@@ -131,7 +133,8 @@ def test_what_is_optional_in_the_chart_is_what_is_generated(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     "values",
-    [{}, {"monitoring": "gke", "gke": {"workloads": ["train"]}}, {"scaledObject": {"enabled": True}, **FILLED}],
+    [{}, {"monitoring": "gke", "gke": {"workloads": ["train"]}},
+     {"scaledObject": {"enabled": True}, "agent": {"enabled": True}, **FILLED}],
     ids=["as it is", "gke", "optional"],
 )  # fmt: skip
 def test_helm_lint_is_clean(values: dict[str, Any], tmp_path: Path) -> None:

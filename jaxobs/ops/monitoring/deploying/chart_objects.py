@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 
-from jaxobs.ops.monitoring.deploying import alertmanager_config, gke, kubernetes, prometheus
+from jaxobs.ops.monitoring.deploying import agent_objects, alertmanager_config, gke, kubernetes, prometheus
 from jaxobs.ops.monitoring.deploying.chart_values import Value
 from jaxobs.ops.monitoring.deploying.kubernetes import NAME_LABEL, Object
 from jaxobs.ops.monitoring.site import RECEIVERS, Site
@@ -102,6 +102,15 @@ def templates(site: Site, dashboard: Object) -> list[Template]:
             values=_scaled(site),
             fixed=((("metadata", "name"), " {{ .Values.scaledObject.deployment | quote }}"),),
         ),
+        *(
+            Template(
+                name=f"agent-{name}",
+                document=document,
+                around=_when(".Values.agent.enabled"),
+                values=(_AGENT, *_AGENT_PARTS.get(name, ())),
+            )
+            for name, document in agent_objects.every().items()
+        ),
     ]
 
 
@@ -181,6 +190,35 @@ _ALERTMANAGER_CONFIG = (
         help="Receivers of an AlertmanagerConfig: `pager` for critical alerts, `tickets` for warnings; the agent.",
     ),
 )
+_AGENT = Value(
+    name="agent.enabled",
+    default=False,
+    help="Whether `jaxobs agent` runs in the release's namespace, with the keys of a Secret `jaxobs-agent`.",
+)
+_CONTAINER = ("spec", "template", "spec", "containers", 0)
+_AGENT_PARTS = {
+    "deployment": (
+        Value(name="agent.image", path=(*_CONTAINER, "image"), help="Your image: Python with `jaxobs[agent]`."),
+        Value(name="agent.prometheus", path=(*_CONTAINER, "env", 0, "value"), help="Address of Prometheus."),
+        Value(name="agent.url", path=(*_CONTAINER, "env", 1, "value"), help="Address at which people reach the agent."),
+        Value(name="agent.resources", path=(*_CONTAINER, "resources"), help="Resources of the container."),
+    ),
+    "persistentvolumeclaim": (
+        Value(
+            name="agent.storage",
+            path=("spec", "resources", "requests", "storage"),
+            help="Size of the volume of reports.",
+        ),
+    ),
+    "networkpolicy": (
+        Value(
+            name="agent.from",
+            path=("spec", "ingress", 0, "from"),
+            help="Peers that reach the agent: Alertmanager, Prometheus, and what forwards readers to it.",
+        ),
+        Value(name="agent.to", path=("spec", "egress", 0, "ports"), help="Ports that the agent reaches."),
+    ),
+}
 _FILLED = """\
 {{- range .Values.alertmanagerConfig.receivers }}
 {{- if and (ne .name "nowhere") (lt (len .) 2) }}

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from jaxobs.ops.monitoring import alerting, yaml_text
-from jaxobs.ops.monitoring.deploying import alertmanager_config, chart, gke, kubernetes, prometheus
+from jaxobs.ops.monitoring.deploying import agent_objects, alertmanager_config, chart, gke, kubernetes, prometheus
 from jaxobs.ops.monitoring.generate import dashboards
 from jaxobs.ops.monitoring.site import Site
 
@@ -33,6 +33,10 @@ def files(site: Site) -> dict[str, str]:
         "kubernetes/podmonitor.yaml": kubernetes.pod_monitor(site),
         "kubernetes/prometheusrule.yaml": kubernetes.prometheus_rule(groups),
         "kubernetes/alertmanagerconfig.yaml": alertmanager_config.alertmanager_config(site),
+        "kubernetes/agent/kustomization.yaml": kubernetes.kustomization(
+            f"{name}.yaml" for name in agent_objects.every()
+        ),
+        **{f"kubernetes/agent/{name}.yaml": each for name, each in agent_objects.every().items()},
         "kubernetes/autoscaler.yaml": kubernetes.autoscaler(),
         "kubernetes/prometheus-adapter.values.yaml": kubernetes.adapter_rules(site),
         "kubernetes/keda.yaml": kubernetes.scaled_object(site),

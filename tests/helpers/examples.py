@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,8 @@ OUTPUT = ("", "text")
 """Languages of blocks that show what something prints."""
 NOT_RUN = re.compile(r"<!-- not run: (.+?) -->\s*\Z", re.S)
 """Right before a block: it is parsed, and this is why it is not run."""
+AROUND: dict[str, str] = tomllib.loads(Path(__file__).with_name("around.toml").read_text(encoding="utf-8"))
+"""Calls of `example(1)`, `example(2)`, ... for the Python blocks of a page, with what they need, by the page's name."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ def _of(page: Path) -> Iterator[Block]:
 
 
 def program(page: str) -> str:
-    """The Python blocks of a page as one program, with what stands around them in `tests/helpers/around/`.
+    """The Python blocks of a page as one program, with what stands around them in `tests/helpers/around.toml`.
 
     Each block is compiled for the place where it stands, so that a traceback names the page and its line.
     """
@@ -67,10 +70,10 @@ def program(page: str) -> str:
         for number, each in enumerate((each for each in blocks("python") if each.page == page), 1)
         if each.not_run is None
     }
-    around = surroundings(page)
+    around = AROUND.get(Path(page).stem.lower().replace("-", "_"))
     calls = "\n".join(f"example({number})" for number in texts)
-    if around.exists():
-        calls = f"import jax, jax.numpy as jnp, numpy as np, jaxobs\n{around.read_text(encoding='utf-8')}"
+    if around is not None:
+        calls = f"import jax, jax.numpy as jnp, numpy as np, jaxobs\n{around}"
     return f"""
 EXAMPLES = {texts!r}
 
@@ -80,11 +83,3 @@ def example(number):
 {calls}
 assert not EXAMPLES, f"not run: {{sorted(EXAMPLES)}}"
 """
-
-
-def surroundings(page: str) -> Path:
-    """The file that calls `example(1)`, `example(2)`, ... for the Python blocks of a page, between what they need.
-
-    It need not import JAX, NumPy and jaxobs.
-    """
-    return Path(__file__).parent / "around" / f"{Path(page).stem.lower().replace('-', '_')}.py"

@@ -8,10 +8,17 @@ import pathlib
 import subprocess
 import sys
 import textwrap
+import tomllib
 from typing import Any
 
 from tools.quick_xla import quick
 from tools.sentences import refuted
+
+
+def programs(test: str) -> Any:
+    """The table of a test file in `programs.toml` beside it."""
+    path = pathlib.Path(test)
+    return tomllib.loads(path.with_name("programs.toml").read_text(encoding="utf-8"))[path.stem]
 
 
 def environment(**variables: str) -> dict[str, str]:

@@ -9,25 +9,11 @@ import sys
 import textwrap
 
 import pytest
-from helpers.run_programs import environment, events
+from helpers.run_programs import environment, events, programs
 
 from jaxobs.session import children
 
-WORKERS = """
-import multiprocessing, os, sys, threading, warnings
-warnings.simplefilter("ignore")
-from concurrent.futures import ProcessPoolExecutor
-import jax
-
-def step(x): return x * 2 + 1
-def works(n=3): jax.jit(lambda x: step(x) * n)(1.0); return os.getpid()
-def silent(): print(os.getpid(), flush=True); assert [t.name for t in threading.enumerate()] == ["MainThread"]
-def fails(): works(); raise ValueError("worker's own")
-def parent_of(method):
-    child = multiprocessing.get_context(method).Process(target=works)
-    child.start(); child.join()
-    print(child.pid, flush=True)
-"""
+WORKERS = programs(__file__)["workers"]
 
 
 def _run(program: str, folder: pathlib.Path, *options: str) -> list[int]:

@@ -6,33 +6,11 @@ import pathlib
 import textwrap
 
 import pytest
-from helpers.run_programs import events, run_file
+from helpers.run_programs import events, programs, run_file
 
-# JAX and newer versions of Python warn of every fork; whether that is wise is not what is tested here.
-BEGIN = """
-import multiprocessing, os, sys, threading, time, warnings
-warnings.simplefilter("ignore")
-import jaxobs
+PROGRAMS = programs(__file__)
 
-def compile_something(size=3):
-    import jax
-    jax.jit(lambda x: x * 2 + size)(1.0)
-
-def silent(): pass
-def works(): compile_something()
-def fails(): compile_something(); raise ValueError("worker's own")
-def leaves(): compile_something(); sys.exit(4)
-
-def wait(child):
-    deadline = time.monotonic() + 100
-    while not (ended := os.waitpid(child, os.WNOHANG))[0]:
-        if time.monotonic() > deadline:
-            os.kill(child, 9)
-            raise AssertionError("the child hangs")
-        time.sleep(0.02)
-    assert os.WIFEXITED(ended[1]), ended
-    return os.WEXITSTATUS(ended[1])
-"""
+BEGIN = PROGRAMS["begin"]
 
 
 def _run(program: str, folder: pathlib.Path) -> str:
@@ -155,147 +133,10 @@ def test_a_child_of_a_parent_without_jax_is_seen_when_it_imports_jax(tmp_path: p
     assert [each for each in others if each not in ("memory", "manifest")] == ["compilation"]
 
 
-SERVES = """
-    import socket, urllib.request
-    INSTALL
-    handle = jaxobs.serve(port=0)
-    slow = socket.create_connection(("127.0.0.1", handle.port))
-    time.sleep(0.1)
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(writing)
-        os.read(reading, 1)
-        assert handle.closed
-        links = [os.readlink(each.path) for each in os.scandir("/proc/self/fd") if os.path.lexists(each.path)]
-        assert sum(link.startswith("socket:") for link in links) == 1, links  # its copy of `slow`
-        os._exit(0)
-    assert urllib.request.urlopen(handle.url + "healthz").read() == b"ok\\n"
-    slow.sendall(b"GET /healthz HTTP/1.0\\r\\n\\r\\n")
-    slow.settimeout(120)
-    answer = b""
-    while part := slow.recv(4096):
-        answer += part
-    assert answer.endswith(b"ok\\n")
-    handle.close()
-    again = jaxobs.serve(port=handle.port)
-    again.close()
-    socket.create_server(("127.0.0.1", handle.port)).close()
-    os.write(writing, b"x")
-    assert wait(child) == 0
-    """
-CHECKED = {
-    "wrapped functions count anew": """
-        import jax
-        jaxobs.install()
-        @jaxobs.jit
-        def step(x): return x + 1
-        def calls():
-            return [each.calls for each in jaxobs.snapshot().functions if each.name == "__main__.step"]
-        reading, writing = os.pipe()
-        child = os.fork()
-        if child == 0:
-            os.read(reading, 1)
-            assert calls() == [0], calls()
-            for _ in range(5): step(1.0)
-            assert calls() == [5], calls()
-            os._exit(0)
-        for _ in range(3): step(1.0)
-        os.write(writing, b"x")
-        assert wait(child) == 0
-        for _ in range(3): step(1.0)
-        assert calls() == [6], calls()
-        """,
-    # The child holds neither the port nor a connection: the parent's end frees it.
-    "the endpoint stays the parent's": SERVES.replace("INSTALL", "jaxobs.install()"),
-    "an endpoint without more stays the parent's": SERVES.replace("INSTALL", ""),
-    "a child may serve an endpoint that tells of the child": """
-        import json, urllib.request
-        handle = jaxobs.start(port=0)
-        def told_by(handle):
-            return json.load(urllib.request.urlopen(handle.url + "api/v1/snapshot"))["process"]["pid"]
-        child = os.fork()
-        if child == 0:
-            own = jaxobs.start(port=0)
-            assert own is not handle and own.port != handle.port
-            assert told_by(own) == os.getpid()
-            os._exit(0)
-        assert wait(child) == 0
-        assert told_by(handle) == os.getpid()
-        """,
-    # Threads record, log, scrape, fail and sample all the time; forty children do the same at once and end.
-    "a fork while every lock is taken": """
-        import logging, urllib.request
-        from jaxobs.base import guard
-        from jaxobs.state import store
-        from jaxobs.exporters.forms.exposition import Renderer
-        from jaxobs.facts.compilations import Compilation
-        logging.disable(logging.CRITICAL)
-        handle = jaxobs.start(port=0, sample_interval=0.05)
-        import jax
-        event = Compilation(time=1.0, function="f", cause="shape", reason="x" * 2000)
-        stats, renderer, stop = store.current().call_stats("f"), Renderer(store.current()), False
-        def everything():
-            store.current().record(event)
-            stats.failed(ValueError())
-            stats.drain()
-            guard.internal_error("here", ValueError())
-            renderer.render()
-            jaxobs.snapshot()
-        def again_and_again(work):
-            while not stop: work()
-        works = [everything] * 3 + [lambda: urllib.request.urlopen(handle.url + "metrics").read()]
-        threads = [threading.Thread(target=again_and_again, args=(work,)) for work in works]
-        for thread in threads: thread.start()
-        children = []
-        for _ in range(40):
-            child = os.fork()
-            if child == 0:
-                renderer = Renderer(store.current())
-                everything()
-                jaxobs.install(max_events=5)
-                jaxobs.uninstall()
-                os._exit(0)
-            children.append(child)
-            time.sleep(0.01)
-        stop = True
-        for thread in threads: thread.join()
-        assert [wait(child) for child in children] == [0] * 40
-        """,
-    # Each lock of ours is held by another thread at the moment of the fork.
-    "locks that others held are free in the child": """
-        from jaxobs.base import guard
-        from jaxobs.session import lifecycle
-        from jaxobs.state import store
-        from jaxobs.facts.compilations import Compilation
-        jaxobs.install()
-        import jax
-        state, stats = store.current(), store.current().call_stats("f")
-        holders = [state, stats, lifecycle._session, lifecycle._session._sampler]
-        [source] = [each for each in lifecycle._session.sources if type(each).__name__ == "Compilations"]
-        locks = [each._lock for each in (*holders, source)] + [guard._lock, lifecycle._lock, store._store_lock]
-        held, over = threading.Barrier(len(locks) + 1), threading.Event()
-        def hold(lock):
-            with lock:
-                held.wait()
-                over.wait()
-        for lock in locks: threading.Thread(target=hold, args=(lock,), daemon=True).start()
-        held.wait()
-        child = os.fork()
-        if child == 0:
-            state.record(Compilation(time=1.0, function="f", cause="shape", reason="."))
-            stats.failed(ValueError())
-            guard.internal_errors()
-            compile_something()
-            lifecycle._session.sample()
-            jaxobs.snapshot()
-            jaxobs.install(max_events=5)
-            jaxobs.uninstall()
-            os._exit(0)
-        assert wait(child) == 0
-        over.set()
-        """,
-}
+CHECKED: dict[str, str] = PROGRAMS["checked"]
+CHECKED["an endpoint without more stays the parent's"] = CHECKED["the endpoint stays the parent's"].replace(
+    "jaxobs.install()\n", ""
+)
 """Programs that check themselves."""
 
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
-from helpers.run_programs import environment
+from helpers.run_programs import environment, programs
 
 import jaxobs
 
-GIVEN = tomllib.loads(Path(__file__).with_name("found_times.toml").read_text(encoding="utf-8"))
+GIVEN = programs(__file__)
 PROGRAMS = GIVEN["programs"]
 
 

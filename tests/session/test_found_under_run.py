@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import pytest
-from helpers.run_programs import environment
+from helpers.run_programs import environment, programs
 
 import jaxobs
 from jaxobs.facts.loops import LoopState
@@ -28,55 +28,7 @@ from jaxobs.state.store import current
 
 pytestmark = pytest.mark.usefixtures("fresh")
 
-TRAINING = """\
-import sys, threading, time
-import jax, jax.numpy as jnp
-
-late = [0.0]
-def doze():  # so late may the looks of jaxobs have been, too
-    while True:
-        began = time.perf_counter()
-        time.sleep(0.01)
-        late[0] += time.perf_counter() - began - 0.01
-threading.Thread(target=doze, daemon=True).start()
-
-compiled = []
-jax.monitoring.register_event_duration_secs_listener(
-    lambda event, seconds, **_: compiled.append(event) if "backend_compile" in event else None
-)
-
-@jax.jit
-def train_step(params, batch):
-    return params - 0.01 * jnp.tanh(params @ batch)
-
-@jax.jit
-def metrics(params):
-    return jnp.sum(params)
-
-params = batch = jnp.ones((32, 32))
-with jax.debug_nans(False):  # as parts of JAX do, which leaves this thread without the hook of the process
-    pass
-times = []
-before = late[0]
-for number in range(300):
-    params = train_step(params, batch)
-    metrics(params)
-    times.append(time.perf_counter())
-    time.sleep(0.005)
-print(len(compiled), (times[-1] - times[0]) / (len(times) - 1), times[-1] - times[0], late[0] - before)
-time.sleep(0.5)
-if "jaxobs" in sys.modules:
-    from jaxobs.session import lifecycle
-    for _ in range(100):  # the sampler's thread may be at it
-        lifecycle._session.sample()
-        snapshot = lifecycle.snapshot()
-        if all(loop.mfu is not None for loop in snapshot.loops):
-            break
-        time.sleep(0.1)
-    for loop in snapshot.loops:
-        print(loop.name, loop.found, loop.steps, loop.steps_counted, loop.mean_seconds, loop.mfu, sorted(loop.calls))
-    print(snapshot.wall.seconds["step"] + snapshot.wall.seconds["input_wait"], snapshot.observer.internal_errors)
-"""
+TRAINING = programs(__file__)["training"]
 
 
 def _run(script: Path, *command: str) -> list[list[str]]:

@@ -23,7 +23,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 from helpers.paths import ROOT
-from helpers.run_programs import events
+from helpers.run_programs import events, programs
 
 import jaxobs
 from jaxobs.instruments import instrumentation
@@ -242,37 +242,7 @@ def test_absl_finds_the_main_module(folder: Path) -> None:
 
 # ------------------------------------------------------------------------------------------------- observation
 
-TRAIN = """
-import os, sys
-{before}
-import jax, jax.numpy as jnp
-
-def loss(w, x):
-    return ((w * x) ** 2).sum()
-
-@jax.jit
-def train_step(w, x):
-    return w - 0.1 * jax.grad(loss)(w, x)
-
-evaluate = jax.jit(loss)
-
-class Trainer:
-    @staticmethod
-    def double(x):
-        return jax.jit(lambda x: 2 * x)(x)
-
-    def step(self, x):
-        return train_step(x, x)
-
-if __name__ == "__main__":
-    w = jnp.ones(4)
-    for _ in range(10):
-        w = train_step(w, jnp.ones(4))
-    evaluate(w, jnp.ones(4))
-    Trainer().step(w)
-    Trainer.double(w)
-{after}
-"""
+TRAIN = programs(__file__)["train"]
 
 
 def train(folder: Path, before: str = "", after: str = "") -> Path:

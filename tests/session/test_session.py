@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 from helpers.made_by_hand import compilation
-from helpers.run_programs import environment, events, run
+from helpers.run_programs import environment, events, programs, run
 from helpers.waiting import until
 from jax._src import monitoring
 
@@ -287,82 +287,16 @@ def test_port_and_address_come_from_the_settings(monkeypatch: pytest.MonkeyPatch
     assert handle is not None and handle.port == free
 
 
-CHECKED: dict[str, tuple[str, str, dict[str, str]]] = {
-    # No thread, no listener, no port, no file; `jit` is JAX's own; wrong settings are not even looked at.
-    "disabled, everything is a no-op": ("""
-        import sys, threading
-        import jaxobs
-        assert jaxobs.install(event_log="/nowhere/at/all", nonsense=1) is None
-        assert jaxobs.start(port=1) is None
-        assert jaxobs.serve(port=1) is None
-        assert "jax" not in sys.modules
-        import jax
-        from jax._src import monitoring
-        def f(x): return x + 1
-        jitted, function = jaxobs.jit(f), jax.jit(f)
-        assert type(jitted) is type(function)
-        assert jaxobs.instrument(function) is function
-        assert jitted(1) == 2
-        listeners = [*monitoring._event_listeners, *monitoring._event_duration_secs_listeners]
-        assert not any(each.__module__.startswith("jaxobs") for each in listeners), listeners
-        assert [each.name for each in threading.enumerate()] == ["MainThread"]
-        snapshot = jaxobs.snapshot()
-        assert snapshot.functions == () and not snapshot.observer.installed
-        jaxobs.uninstall()
-        """, "", {"JAXOBS_DISABLED": "1"}),
-    # The program may still set JAX up before its own import.
-    "importing starts nothing, and installing waits for JAX": ("""
-        import os, sys, threading
-        import jaxobs
-        assert [each.name for each in threading.enumerate()] == ["MainThread"]
-        assert "jax" not in sys.modules
-        jaxobs.install()
-        assert "jax" not in sys.modules
-        assert "jaxobs-sampler" not in [each.name for each in threading.enumerate()]
-        os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=3"
-        import jax
-        assert "jaxobs-sampler" in [each.name for each in threading.enumerate()]
-        jax.jit(lambda x: x + 1)(1.0)
-        assert jax.device_count() == 3
-        assert [each.compiled for each in jaxobs.snapshot().functions] == [1]
-        """, "", {}),
-    # Every write of the log fails: the program's output and exit code are its own, and the count is kept.
-    "a full disk is no concern of the program": ("""
-        import jax, jaxobs
-        jaxobs.install()
-        print(jax.jit(lambda x: x + 1)(1.0))
-        assert jaxobs.snapshot().observer.dropped["event_log_write"] >= 2
-        """, "jaxobs failed in `event_log`", {"JAXOBS_EVENT_LOG": "/dev/full"}),
-    # A library may bring another copy: each counts for itself, and the second one says where the first one is.
-    "another copy of jaxobs in the process is noticed": ("""
-        import os, shutil, sys
-        import jax
-        import jaxobs as first
-        first.install()
-        for name in [name for name in sys.modules if name.split(".")[0] == "jaxobs"]:
-            del sys.modules[name]
-        folder = os.path.dirname(first.__file__)
-        shutil.copytree(folder, sys.argv[1] + "/jaxobs")
-        sys.path.insert(0, sys.argv[1])
-        import jaxobs as second
-        assert second.__file__ != first.__file__
-        second.install()
-        print(jax.jit(lambda x: x + 1)(1.0))
-        assert [f.compiled for f in first.snapshot().functions] == [1]
-        assert [f.compiled for f in second.snapshot().functions] == [1]
-        notes = " ".join(second.snapshot().observer.notes)
-        assert "Another copy of jaxobs" in notes and folder in notes, notes
-        """, "", {}),
-}  # fmt: skip
+CHECKED = programs(__file__)["checked"]
 """Programs that check themselves, what stands once in their error output, and variables for them."""
 
 
 @pytest.mark.parametrize("name", CHECKED)
 def test_a_process_of_its_own(name: str, tmp_path: pathlib.Path) -> None:
-    program, error, variables = CHECKED[name]
-    ran = run(program, tmp_path, **variables)
-    assert (ran.returncode, ran.stdout) == (0, "2.0\n" if "print" in program else ""), ran.stderr
-    assert ran.stderr.count(error) == 1 if error else ran.stderr == ""
+    case = CHECKED[name]
+    ran = run(case["program"], tmp_path, **case.get("variables", {}))
+    assert (ran.returncode, ran.stdout) == (0, "2.0\n" if "print" in case["program"] else ""), ran.stderr
+    assert ran.stderr.count(case["error"]) == 1 if "error" in case else ran.stderr == ""
 
 
 # ------------------------------------------------------------------------------------------------------ exit

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from helpers.paths import ROOT
+from helpers.run_programs import programs
 from helpers.waiting import HANG_SECONDS
 
 START = """
@@ -66,142 +67,14 @@ def run(source: str, modules: Path) -> tuple[str, str, int, float]:
             process.kill()
 
 
-BLOCKED = "{<Signals.SIGTERM: 15>}\n"
-CASES: dict[str, tuple[str, str, int]] = {
-    "last words and death": (f"{WAITS}print('never')", "ready\ntold\n", -15),
-    "a busy main thread does not go on": (
-        "os.kill(os.getpid(), signal.SIGTERM); print('never', flush=True)", "told\n", -15,
-    ),
-    "no thread before JAX": (
-        "print(threading.active_count(), signal.set_wakeup_fd(-1)); import jax; print(threading.active_count())",
-        "1 -1\n2\n", 0,
-    ),
-    "the callback gets a lock that the interrupted code held": ("""
-        lock = threading.Lock()
-        def last_words():
-            with lock:
-                print("told with the lock", flush=True)
-        undo()
-        on_sigterm(last_words)
-        with lock:
-            os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(3600)
-        """, "told with the lock\n", -15),
-    "a handler of the program's that calls the one before it": ("""
-        def handler(signum, frame):
-            print("own", flush=True)
-            before(signum, frame)
-        before = signal.signal(signal.SIGTERM, handler)
-        os.kill(os.getpid(), signal.SIGTERM)
-        """, "own\ntold\n", -15),
-    "undo takes handler, wakeup descriptor and thread away": ("""
-        import jax
-        undo(); undo()
-        time.sleep(0.2)
-        print(signal.getsignal(signal.SIGTERM) == signal.SIG_DFL, signal.set_wakeup_fd(-1), threading.active_count())
-        print("ready", flush=True)
-        time.sleep(3600)
-        """, "True -1 1\nready\n", -15),
-    "undo leaves the program's handler": ("""
-        import jax, socket
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        one, two = socket.socketpair()
-        one.setblocking(False)
-        signal.set_wakeup_fd(one.fileno())
-        undo()
-        print(signal.getsignal(signal.SIGTERM) == signal.SIG_IGN, signal.set_wakeup_fd(-1) == one.fileno())
-        """, "True True\n", 0),
-    # Handlers cannot be changed there: the callback is taken out, and the next one put in.
-    "undo off the main thread": ("""
-        import jax
-        thread = threading.Thread(target=undo)
-        thread.start(); thread.join()
-        if os.fork() == 0:
-            os.kill(os.getpid(), signal.SIGTERM)
-            os._exit(0)
-        print(os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
-        on_sigterm(lambda: print("the next", flush=True))
-        os.kill(os.getpid(), signal.SIGTERM)
-        """, "-15\nthe next\n", -15),
-    "nothing is installed off the main thread": ("""
-        undo()
-        thread = threading.Thread(target=on_sigterm, args=(last_words,))
-        thread.start(); thread.join()
-        print(signal.getsignal(signal.SIGTERM) == signal.SIG_DFL)
-        """, "True\n", 0),
-    "a wakeup descriptor of the program's stays": ("""
-        import socket
-        one, two = socket.socketpair()
-        one.setblocking(False)
-        signal.set_wakeup_fd(one.fileno())
-        import jax
-        print(signal.set_wakeup_fd(-1) == one.fileno(), threading.active_count(), flush=True)
-        os.kill(os.getpid(), signal.SIGTERM)
-        """, "True 1\ntold\n", -15),
-    "asyncio takes the wakeup descriptor and is not fought": ("""
-        import asyncio, jax
-        async def main():
-            got = asyncio.Event()
-            asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, got.set)
-            os.kill(os.getpid(), signal.SIGUSR1)
-            await asyncio.wait_for(got.wait(), 5)
-            print("loop done", flush=True)
-        asyncio.run(main())
-        os.kill(os.getpid(), signal.SIGTERM)
-        """, "loop done\ntold\n", -15),
-    "trio, imported after JAX, finds no wakeup descriptor": ("import jax, trio; trio.run()", "found -1\n", 0),
-    "trio, imported before JAX, finds no wakeup descriptor": ("import trio, jax; trio.run()", "found -1\n", 0),
-    "a timer of a thousand signals a second": ("""
-        import jax, resource
-        handled = []
-        signal.signal(signal.SIGALRM, lambda *a: handled.append(1))
-        signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
-        started, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
-        while time.monotonic() - started < 1:
-            time.sleep(0.01)
-        # Once for the main thread, and not once more for the watcher.
-        assert resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw - before < 1.5 * len(handled) + 100
-        print("ready", flush=True)
-        while True:
-            time.sleep(0.01)
-        """, "ready\ntold\n", -15),
-    # However soon after the fork a child is terminated, it dies of it, and the parent is not taken for it.
-    "forked children die silently": ("""
-        import jax
-        for number in range(100):
-            child = os.fork()
-            if child == 0:
-                time.sleep(3600)
-                os._exit(0)
-            if number % 2:
-                time.sleep(0.005)
-            os.kill(child, signal.SIGTERM)
-            assert os.waitstatus_to_exitcode(os.wait()[1]) == -15
-        if os.fork() == 0:
-            print(signal.getsignal(signal.SIGTERM) == signal.SIG_DFL, signal.set_wakeup_fd(-1), flush=True)
-            os._exit(0)
-        os.wait()
-        print(signal.pthread_sigmask(signal.SIG_BLOCK, ()), flush=True)
-        time.sleep(2)
-        print("ready", flush=True)
-        time.sleep(3600)
-        """, "True -1\nset()\nready\ntold\n", -15),
-    "SIGTERM that the program has blocked stays blocked in parent and child": ("""
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-        if os.fork() == 0:
-            print(signal.pthread_sigmask(signal.SIG_BLOCK, ()), flush=True)
-            os._exit(0)
-        os.wait()
-        print(signal.pthread_sigmask(signal.SIG_BLOCK, ()), flush=True)
-        """, BLOCKED + BLOCKED, 0),
-}  # fmt: skip
+CASES = programs(__file__)["cases"]
 """Programs, what they print, and their return codes."""
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_program_ends_as_without_us_after_its_last_words(name: str, modules: Path) -> None:
-    source, out, code = CASES[name]
-    assert run(source, modules)[:3] == (out, "", code)
+    case = CASES[name]
+    assert run(case["program"], modules)[:3] == (case["out"], "", case["code"])
 
 
 @pytest.mark.parametrize("handler", ["lambda *a: sys.exit(7)", "signal.SIG_IGN"])

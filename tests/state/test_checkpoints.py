@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from helpers.clock import Clock
 from helpers.requirements import missing
-from helpers.run_programs import run
+from helpers.run_programs import programs, run
 from helpers.threads import elsewhere
 
 import jaxobs
@@ -18,6 +18,8 @@ from jaxobs.facts.wall import TimeState
 from jaxobs.state.checkpoints import Checkpoints
 from jaxobs.state.store import current
 from jaxobs.state.wall import Wall
+
+PROGRAMS = programs(__file__)
 
 
 def spent() -> TimeState:
@@ -87,147 +89,9 @@ def test_a_background_thread_holds_nobody_up() -> None:
     assert current().part(Checkpoints).complete == 1
 
 
-ORBAX = """
-    import json, logging, tempfile, time
-    logging.disable(logging.WARNING)
-    import jax, jax.numpy as jnp, jaxobs
-    jaxobs.install()
-    import orbax.checkpoint as ocp
-    from jaxobs.state.checkpoints import Checkpoints
-    from jaxobs.state.store import current
-    from jaxobs.state.wall import Wall
-    state = {"a": jnp.ones((2000, 2000)), "b": jnp.ones(3)}
-    folder = tempfile.mkdtemp()
-    wall, checkpoints = current().part(Wall), current().part(Checkpoints)
-    taken = slept = around = 0.0
+ORBAX = PROGRAMS["orbax"]
 
-    def timed(fun, *arguments, **keywords):
-        global taken
-        began = time.perf_counter()
-        fun(*arguments, **keywords)
-        taken += time.perf_counter() - began
-
-    def step():
-        global slept, around
-        outside = time.perf_counter()
-        scope = wall.enter("step")
-        inside = time.perf_counter()
-        time.sleep(0.1)
-        slept += time.perf_counter() - inside
-        wall.leave(scope)
-        around += time.perf_counter() - outside
-
-    found = {}
-    with ocp.CheckpointManager(folder + "/several") as manager:
-        for number in range(3):
-            step()
-            outside = time.perf_counter()
-            scope = wall.enter("step")
-            timed(manager.save, number, args=ocp.args.StandardSave(state))
-            wall.leave(scope)
-            around += time.perf_counter() - outside
-            step()
-        timed(manager.wait_until_finished)
-        found["unsaved"] = wall.steps - checkpoints.latest.steps
-        found["complete"] = checkpoints.complete
-        timed(manager.restore, 2, args=ocp.args.StandardRestore(state))
-    def save():
-        with jaxobs.phase("checkpoint"):
-            ocp.Checkpointer(ocp.PyTreeCheckpointHandler()).save(folder + "/one", state)
-
-    timed(save)
-    found["complete with one"] = checkpoints.complete
-    spent = jaxobs.snapshot().wall
-    found.update(
-        taken=taken, slept=slept, around=around, seconds=spent.seconds, wall=spent.wall_seconds,
-        operations={name: [sum(each.counts), each.sum] for name, each in spent.checkpoints.items()},
-        errors=jaxobs.snapshot().observer.internal_errors,
-        notes=jaxobs.snapshot().observer.notes,
-    )
-    print(json.dumps(found))
-"""
-
-WAITS = """
-    import inspect
-    jaxobs.uninstall()
-    jaxobs.install()  # this time Orbax is there already
-    from jaxobs.metrics.buckets import CHECKPOINT_BOUNDS
-    import orbax.checkpoint.experimental.v1 as ocp1
-    from flax.training import checkpoints as flax_checkpoints
-
-    def slow_disk(event, duration, **kwargs):
-        if event == "/jax/checkpoint/write/async/total_duration_secs":  # told of before the save is over
-            time.sleep(0.5)
-
-    jax.monitoring.register_event_duration_secs_listener(slow_disk)
-    state, folder, found = {"a": jnp.ones(8)}, tempfile.mkdtemp(), {}
-    with jaxobs.step("train"):
-        pass
-
-    def waits():
-        counts = jaxobs.snapshot().wall.checkpoints["wait"].counts
-        return sum(count for bound, count in zip([*CHECKPOINT_BOUNDS, 1e9], counts) if bound > 0.4)
-
-    def checkpoint():
-        return jaxobs.snapshot().wall.seconds["checkpoint"]
-
-    def timed(name, fun, *arguments, **keywords):
-        before = checkpoint()
-        with jaxobs.step("train"):
-            began = time.perf_counter()
-            fun(*arguments, **keywords)
-            took = time.perf_counter() - began
-        found[name] = [took, checkpoint() - before]
-
-    earlier = waits()
-    save = ocp.args.StandardSave(state)
-    manager = ocp.CheckpointManager(folder + "/several")
-    manager.save(0, args=save)
-    timed("manager, next save", manager.save, 1, args=save)
-    timed("manager, wait", manager.wait_until_finished)
-    manager.save(2, args=save)
-    timed("manager, close", manager.close)
-    one = ocp.AsyncCheckpointer(ocp.StandardCheckpointHandler())
-    one.save(folder + "/1", args=save)
-    timed("one, next save", one.save, folder + "/2", args=save)
-    timed("one, wait", one.wait_until_finished)
-    one.save(folder + "/3", args=save)
-    timed("one, restore", one.restore, folder + "/3", args=ocp.args.StandardRestore(state))
-    one.save(folder + "/4", args=save)
-    timed("one, close", one.close)
-    plain = ocp.Checkpointer(ocp.StandardCheckpointHandler())
-    timed("plain, save", plain.save, folder + "/5", args=save)
-    timed("plain, restore", plain.restore, folder + "/5", args=ocp.args.StandardRestore(state))
-    response = ocp1.save_pytree_async(folder + "/6", state)
-    timed("version 1, result", response.result)
-    flax = flax_checkpoints.AsyncManager()
-    flax.save_async(lambda: time.sleep(0.5))
-    timed("flax, wait", flax.wait_previous_save)
-
-    made = waits() - earlier
-    rest = jaxobs.snapshot().wall.category
-    ours = ocp.AsyncCheckpointer.wait_until_finished
-    signature = str(inspect.signature(ours))
-    flax.save_async(lambda: time.sleep(0.2) or 1 / 0)
-    try:
-        flax.wait_previous_save()
-    except ZeroDivisionError as error:
-        names = []
-        trace = error.__traceback__
-        while trace is not None:
-            names.append(trace.tb_frame.f_code.co_name)
-            trace = trace.tb_next
-    flax_checkpoints.AsyncManager.wait_previous_save = theirs = lambda self: None
-    jaxobs.uninstall()
-    print(json.dumps({
-        "found": found, "waits": made,
-        "category": [rest, jaxobs.snapshot().wall.category], "names": names,
-        "signature": signature,
-        "put back": ocp.AsyncCheckpointer.wait_until_finished is getattr(ours, "__wrapped__", None),
-        "theirs": flax_checkpoints.AsyncManager.wait_previous_save is theirs,
-        "errors": jaxobs.snapshot().observer.internal_errors,
-    }))
-"""
+WAITS = PROGRAMS["waits"]
 
 
 @pytest.fixture(scope="module")

@@ -4,46 +4,9 @@ from __future__ import annotations
 
 import json
 
-from helpers.run_programs import run
+from helpers.run_programs import programs, run
 
-PROGRAM = """
-    import json, re, urllib.request
-    import jax, numpy as np
-    from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
-    import jaxobs
-    from jaxobs.session import lifecycle
-
-    handle = jaxobs.start(port=0)
-    line = Mesh(np.array(jax.devices()), ("x",))
-    square = Mesh(np.array(jax.devices()).reshape(2, 2), ("x", "y"))
-
-    def scrape():
-        lifecycle._session.sample()
-        body = urllib.request.urlopen(handle.url + "metrics", timeout=120).read().decode()
-        found = {"jax_live_arrays": {}, "jax_live_array_bytes": {}}
-        for name, device, value in re.findall(r'^(jax_live_array(?:s|_bytes))[{]device="(.*)"[}] (.*)$', body, re.M):
-            found[name][device] = float(value)
-        print(json.dumps(found), flush=True)
-
-    def put(shape, mesh, *spec):
-        return jax.device_put(np.zeros(shape, np.float32), NamedSharding(mesh, P(*spec)))
-
-    scrape()
-    cut, whole = put((1000, 16), line, "x"), put((500, 3), line)
-    scrape()
-    partly, both = put((64, 32), square, "x"), put((64, 32), square, "y", "x")
-    single = jax.device_put(np.zeros(11, np.float16), jax.devices()[2])
-    scrape()
-    np.asarray(cut), [shard.data for shard in whole.addressable_shards]
-    cut = jax.jit(lambda x: x * 2, donate_argnums=0)(cut)
-    cut.block_until_ready()
-    scrape()
-    whole.delete()
-    del partly, both
-    scrape()
-    del cut, single
-    scrape()
-"""
+PROGRAM = programs(__file__)["program"]
 
 
 def test_four_devices_as_by_hand_over_http() -> None:

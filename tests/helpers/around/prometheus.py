@@ -1,5 +1,0 @@
-import prometheus_client
-
-
-example(1)
-assert b"# TYPE jaxobs_" in prometheus_client.generate_latest(registry)

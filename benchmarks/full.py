@@ -17,8 +17,7 @@ PHASES = {"trace": 0.12, "lower": 0.05, "compile": 1.7}
 def full_store() -> Store:
     """200 functions with causes, phases, times and programs, 8 devices with their history, full rings of events."""
     from jaxobs.base.config import Settings
-    from jaxobs.facts.cache import CacheLookup
-    from jaxobs.facts.compilations import CAUSES, EAGER, Change, Compilation
+    from jaxobs.facts.compilations import CAUSES, EAGER, CacheLookup, Change, Compilation
     from jaxobs.facts.functions import INSTRUCTION_KINDS, MEMORY_SECTIONS
     from jaxobs.facts.memory import DeviceMemory, DeviceState
     from jaxobs.state.parts import MOST_HISTORY

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from jaxobs.facts.accelerators import AcceleratorState
-from jaxobs.facts.cache import CacheState
-from jaxobs.facts.compilations import PHASES
+from jaxobs.facts.compilations import PHASES, CacheState
 from jaxobs.facts.functions import MEMORY_SECTIONS, FunctionState, ProgramState
 from jaxobs.facts.histograms import Histogram
 from jaxobs.facts.inputs import InputState

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jaxobs.facts.accelerators import AcceleratorState
+from jaxobs.facts.errors import OutOfMemory
 from jaxobs.facts.memory import DeviceState
-from jaxobs.facts.out_of_memory import OutOfMemory
 
 MIB, GIB = 2**20, 2**30
 

@@ -15,8 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from jaxobs.base.errors import SettingError
-from jaxobs.base.suggestions import did_you_mean
+from jaxobs.base.errors import SettingError, did_you_mean
 
 PREFIX = "JAXOBS_"
 SWITCHES = ("DISABLED", "RAISE_INTERNAL_ERRORS", "ENDPOINT_CA", "ENDPOINT_CERTIFICATE", "ENDPOINT_KEY")

@@ -11,7 +11,11 @@ Nothing here is ever raised inside a user's jitted call: see `jaxobs.base.guard`
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Iterable
+
+_LONGEST = 100
 
 
 class JaxobsError(Exception):
@@ -48,3 +52,15 @@ def install(extra: str) -> str:
     wanted = re.compile(rf"(.+?) *; *extra == ['\"]{extra}['\"]")
     packages = [found[1] for line in required if (found := wanted.fullmatch(line))]
     return " ".join(["pip install", *(f"'{package}'" for package in packages or [f".[{extra}]"])])
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """``Did you mean `x`? `` for the name that is nearest, with a space behind it; empty if all are far.
+
+    A name that was cut short (`--peak`) counts as near, however much of it is missing.
+    """
+    name = name[:_LONGEST]  # it may come from anywhere, and the comparison takes its length squared
+    names = sorted(known, key=len)
+    longer = [each for each in names if each.startswith(name)] if len(name.lstrip("-")) > 1 else []
+    close = longer or difflib.get_close_matches(name, names, 1)
+    return f"Did you mean `{close[0]}`? " if close else ""

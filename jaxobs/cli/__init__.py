@@ -16,8 +16,7 @@ from typing import Any, Never, Protocol
 
 from jaxobs.base import config, discovery
 from jaxobs.base.config import Settings
-from jaxobs.base.errors import JaxobsError, SettingError
-from jaxobs.base.suggestions import did_you_mean
+from jaxobs.base.errors import JaxobsError, SettingError, did_you_mean
 from jaxobs.base.version import __version__
 
 FINE, FINDINGS, USAGE, INTERRUPTED = 0, 1, 2, 130

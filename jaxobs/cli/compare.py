@@ -8,8 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from jaxobs.base.errors import MissingExtraError
-from jaxobs.base.suggestions import did_you_mean
+from jaxobs.base.errors import MissingExtraError, did_you_mean
 from jaxobs.facts.events import plain
 from jaxobs.views import comparing, terminal
 from jaxobs.views.comparing import Comparison, Loops, Measured, Run, Verdict

@@ -11,8 +11,7 @@ from jaxobs.base.errors import JaxobsError
 from jaxobs.facts.events import plain
 from jaxobs.ops import doctor
 from jaxobs.ops.doctor import baselines, deep, xla_dumps
-from jaxobs.ops.doctor.findings import Finding
-from jaxobs.ops.doctor.machine import Machine
+from jaxobs.ops.doctor.machine import Finding, Machine
 from jaxobs.views.terminal.text import safe
 
 HELP = "check this machine before the job: versions, flags, devices, cache, limits"

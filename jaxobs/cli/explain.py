@@ -10,14 +10,11 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from jaxobs.base.errors import JaxobsError, MissingExtraError
-from jaxobs.base.suggestions import did_you_mean
-from jaxobs.facts.cache import CacheLookup
-from jaxobs.facts.compilations import Compilation
-from jaxobs.facts.errors import Error
+from jaxobs.base.errors import JaxobsError, MissingExtraError, did_you_mean
+from jaxobs.facts.compilations import CacheLookup, Compilation
+from jaxobs.facts.errors import Error, OutOfMemory
 from jaxobs.facts.events import as_event, plain
 from jaxobs.facts.numbers import NonFinite
-from jaxobs.facts.out_of_memory import OutOfMemory
 from jaxobs.facts.process import Manifest
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.facts.verdicts import VERDICTS

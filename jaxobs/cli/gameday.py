@@ -13,8 +13,7 @@ import time
 from pathlib import Path
 
 from jaxobs.base import config
-from jaxobs.base.errors import JaxobsError, MissingExtraError
-from jaxobs.base.suggestions import did_you_mean
+from jaxobs.base.errors import JaxobsError, MissingExtraError, did_you_mean
 from jaxobs.demo.interruption import Interruption
 from jaxobs.facts.events import plain
 from jaxobs.ops import gameday

@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
       JaxobsError: an argument does not fit, or a package is missing.
     """
     from jaxobs.ops.assistants import serving
-    from jaxobs.ops.assistants.sources import Sources
+    from jaxobs.ops.assistants.answers import Sources
 
     for url in args.target:
         client.endpoint_url(url)

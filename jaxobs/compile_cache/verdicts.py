@@ -13,8 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from jaxobs.compile_cache.events import Observation, Program
-from jaxobs.facts.cache import KEY_PARTS, UNSAVED
-from jaxobs.facts.compilations import EAGER
+from jaxobs.facts.compilations import EAGER, KEY_PARTS, UNSAVED
 
 KEY_DIFFERS, GONE, NOT_IN_COLD_RUN = "key_differs", "gone", "not_in_cold_run"
 REASONS = (*UNSAVED, KEY_DIFFERS, GONE, NOT_IN_COLD_RUN)

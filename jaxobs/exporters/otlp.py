@@ -32,12 +32,12 @@ class Otlp:
         self._unsubscribe = store.subscribe(self._see)
 
     def _open(self) -> None:
-        from jaxobs.exporters.otel import findings, instruments, traces
+        from jaxobs.exporters.otel import instruments, traces
 
         self._providers = found = providers.find(self._store)
         self._instruments = instruments.of(self._store, found.meter, found.points) if found.meter is not None else None
         self._traces = traces.Traces(self._store, found.tracer) if found.tracer is not None else None
-        self._findings = findings.Findings(found.logger) if found.logger is not None else None
+        self._findings = traces.Findings(found.logger) if found.logger is not None else None
         self._waits = False
         """In a forked child, until it records something: nothing is opened before."""
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from jaxobs.facts.accelerators import AcceleratorState
-from jaxobs.facts.cache import CacheState
-from jaxobs.facts.compilations import OpenCompilation
+from jaxobs.facts.compilations import CacheState, OpenCompilation
+from jaxobs.facts.errors import OutOfMemory
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.functions import FunctionState
 from jaxobs.facts.histograms import Histogram
@@ -15,7 +15,6 @@ from jaxobs.facts.inputs import InputState
 from jaxobs.facts.loops import LoopState
 from jaxobs.facts.memory import ArrayGroup, DeviceState, Headroom
 from jaxobs.facts.numbers import WatchedState
-from jaxobs.facts.out_of_memory import OutOfMemory
 from jaxobs.facts.process import ObserverState, ProcessState
 from jaxobs.facts.profile_samples import ProfileState
 from jaxobs.facts.requests import EngineState, RouteState

@@ -15,9 +15,8 @@ from typing import Any, Generic, Protocol, TypeVar
 from jaxobs.facts.events import timestamp
 from jaxobs.facts.findings import Finding
 from jaxobs.findings import LookingKind, all_kinds
-from jaxobs.findings.cases import Case, likely
+from jaxobs.findings.cases import Case, Scene, likely
 from jaxobs.findings.fleet.support.view import View
-from jaxobs.findings.scene import Scene
 
 
 class _Evidence(Protocol):

@@ -15,10 +15,9 @@ from functools import partial
 from types import CodeType
 from typing import Any, TypeGuard
 
-from jaxobs.base.errors import SettingError
+from jaxobs.base.errors import SettingError, did_you_mean
 from jaxobs.base.guard import guard, guarded
 from jaxobs.base.import_hooks import when_imported
-from jaxobs.base.suggestions import did_you_mean
 from jaxobs.instruments.wrapper import instrument
 
 _MAIN = "__main__"

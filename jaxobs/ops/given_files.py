@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from jaxobs.base.errors import SettingError
-from jaxobs.base.suggestions import did_you_mean
+from jaxobs.base.errors import SettingError, did_you_mean
 
 MOST_LETTERS = 2**20
 

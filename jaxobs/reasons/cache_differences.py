@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from jaxobs.facts.cache import KEY_PARTS
+from jaxobs.facts.compilations import KEY_PARTS
 from jaxobs.reasons.cache_records import KeyRecord
 
 _MOST_NAMED = 3

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 from jaxobs.base import json_lines, private_files
-from jaxobs.facts.cache import KEY_PARTS
+from jaxobs.facts.compilations import KEY_PARTS
 
 FILE = "jaxobs-cache-keys.jsonl"
 MOST_BYTES = 4 * 2**20

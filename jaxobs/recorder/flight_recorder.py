@@ -18,9 +18,8 @@ from jaxobs import internals
 from jaxobs.base import threads
 from jaxobs.base.guard import guard, guarded
 from jaxobs.facts.compilations import EAGER
-from jaxobs.facts.errors import Error
+from jaxobs.facts.errors import Error, OutOfMemory
 from jaxobs.facts.numbers import NonFinite
-from jaxobs.facts.out_of_memory import OutOfMemory
 from jaxobs.internals import Call
 from jaxobs.reasons import signature as signatures
 from jaxobs.recorder import host, last_minutes, moment, oom_causes, oom_collection, oom_report, user_errors

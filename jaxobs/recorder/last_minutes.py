@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 
 from jaxobs.base.symptoms import symptom_url
 from jaxobs.facts.actions import Action
-from jaxobs.facts.cache import CacheLookup
-from jaxobs.facts.compilations import Compilation, OpenCompilation
-from jaxobs.facts.errors import Error
+from jaxobs.facts.compilations import CacheLookup, Compilation, OpenCompilation
+from jaxobs.facts.errors import Error, OutOfMemory
 from jaxobs.facts.events import Event, timestamp
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.functions import FunctionState
@@ -21,7 +20,6 @@ from jaxobs.facts.inputs import InputState
 from jaxobs.facts.loops import LoopState
 from jaxobs.facts.memory import ArrayGroup, DeviceState
 from jaxobs.facts.numbers import NonFinite, WatchedState
-from jaxobs.facts.out_of_memory import OutOfMemory
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.facts.wall import TimeState
 from jaxobs.recorder.oom_texts import human

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jaxobs.facts.accelerators import AcceleratorState
+from jaxobs.facts.errors import OutOfMemory
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.memory import DeviceMemory
-from jaxobs.facts.out_of_memory import OutOfMemory
 from jaxobs.recorder.oom_texts import human
 
 LARGE_SHARE = 0.3

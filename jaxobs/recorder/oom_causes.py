@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from jaxobs.facts.errors import OomCause, OutOfMemory
 from jaxobs.facts.findings import Finding
-from jaxobs.facts.out_of_memory import OomCause, OutOfMemory
 from jaxobs.recorder.oom_case import (
     LARGE_SHARE,
     Case,

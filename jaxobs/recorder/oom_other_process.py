@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jaxobs.facts.accelerators import AcceleratorProcess, AcceleratorState
-from jaxobs.facts.out_of_memory import OomCause
+from jaxobs.facts.errors import OomCause
 from jaxobs.recorder.oom_case import Case, flag_lines
 from jaxobs.recorder.oom_texts import human
 

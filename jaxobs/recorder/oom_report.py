@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxobs.base.symptoms import symptom_url
+from jaxobs.facts.errors import OutOfMemory
 from jaxobs.facts.events import timestamp
-from jaxobs.facts.out_of_memory import OutOfMemory
 from jaxobs.recorder.oom_case import groups
 from jaxobs.recorder.oom_texts import human
 from jaxobs.recorder.report_text import accelerator_line, device_line, fact, section, wrapped

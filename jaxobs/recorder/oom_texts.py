@@ -14,7 +14,7 @@ import itertools
 import re
 from dataclasses import dataclass, field
 
-from jaxobs.facts.out_of_memory import MemoryBuffer
+from jaxobs.facts.errors import MemoryBuffer
 
 MOST_TEXT = 200_000
 """Characters that are read: a TPU lists twenty buffers in a tenth of it."""
@@ -27,7 +27,7 @@ class OomText:
     """Facts that a text says. Sizes in bytes; None for facts that the text lacks."""
 
     stage: str
-    """A name from `facts.out_of_memory.OOM_STAGES`."""
+    """A name from `facts.errors.OOM_STAGES`."""
     wanted: int | None = None
     """The allocation that failed; of a program that does not fit, all that it needs."""
     used: int | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jaxobs.facts.events import Event
-from jaxobs.findings.scene import Scene
+from jaxobs.findings.cases import Scene
 from jaxobs.findings.standing import Standing
 from jaxobs.sources.support.source import Source, keep
 from jaxobs.state.store import Store

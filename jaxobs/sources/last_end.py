@@ -9,8 +9,8 @@ from jaxobs import internals
 from jaxobs.base import private_files
 from jaxobs.base.files.patience import Patience
 from jaxobs.base.process import started
+from jaxobs.facts.errors import OutOfMemory
 from jaxobs.facts.events import Event
-from jaxobs.facts.out_of_memory import OutOfMemory
 from jaxobs.facts.process import Exit
 from jaxobs.recorder import predecessors
 from jaxobs.recorder.predecessors import Life

@@ -12,8 +12,7 @@ from platform import node
 from jaxobs import internals
 from jaxobs.base import guard, threads
 from jaxobs.facts.accelerators import AcceleratorState
-from jaxobs.facts.cache import CacheLookup, CacheState
-from jaxobs.facts.compilations import OTHER, Compilation
+from jaxobs.facts.compilations import OTHER, CacheLookup, CacheState, Compilation
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.memory import ArrayGroup, DeviceMemory, DeviceState
 from jaxobs.facts.process import InternalError, ObserverState, ProcessState

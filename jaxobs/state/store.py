@@ -18,12 +18,11 @@ from jaxobs import internals
 from jaxobs.base import config, guard, threads
 from jaxobs.base.config import Settings
 from jaxobs.facts.accelerators import AcceleratorState
-from jaxobs.facts.cache import CacheLookup
-from jaxobs.facts.compilations import Compilation, OpenCompilation
+from jaxobs.facts.compilations import CacheLookup, Compilation, OpenCompilation
+from jaxobs.facts.errors import OutOfMemory
 from jaxobs.facts.events import Event
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.memory import ArrayGroup, DeviceMemory, DeviceState, headroom
-from jaxobs.facts.out_of_memory import OutOfMemory
 from jaxobs.facts.profile_samples import ProfileSample
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.facts.standing import Standing

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jaxobs.base.suggestions import did_you_mean
+from jaxobs.base.errors import did_you_mean
 
 OPTIONS = ["--event-log", "--event-log-max-bytes", "--peak-flops", "--port"]
 

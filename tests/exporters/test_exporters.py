@@ -33,8 +33,7 @@ from jaxobs.base.errors import SettingError
 from jaxobs.exporters import event_log, metrics_file
 from jaxobs.exporters.event_log import EventLog
 from jaxobs.exporters.metrics_file import MetricsFile
-from jaxobs.facts.cache import CacheLookup
-from jaxobs.facts.compilations import Change
+from jaxobs.facts.compilations import CacheLookup, Change
 from jaxobs.facts.memory import DeviceMemory
 from jaxobs.facts.process import Exit, Manifest
 from jaxobs.facts.steps import Step

@@ -29,9 +29,9 @@ from jaxobs.exporters import otlp
 from jaxobs.exporters.forms.exposition import SnapshotCollector
 from jaxobs.exporters.otel import conventions, counting, providers, wanted
 from jaxobs.facts.accelerators import AcceleratorState
+from jaxobs.facts.errors import OomCause, OutOfMemory
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.histograms import Histogram as Counts
-from jaxobs.facts.out_of_memory import OomCause, OutOfMemory
 from jaxobs.facts.requests import RouteState
 from jaxobs.facts.steps import Step
 from jaxobs.metrics import otel_names

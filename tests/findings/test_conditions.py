@@ -9,21 +9,19 @@ import pytest
 from helpers.condition_scenes import NOW, found, scene
 from helpers.made_by_hand import compilation
 
-from jaxobs.facts.cache import CacheLookup, CacheState
-from jaxobs.facts.compilations import OpenCompilation
-from jaxobs.facts.errors import Error
+from jaxobs.facts.compilations import CacheLookup, CacheState, OpenCompilation
+from jaxobs.facts.errors import Error, OomCause, OutOfMemory
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.functions import FunctionState
 from jaxobs.facts.histograms import Histogram
 from jaxobs.facts.inputs import InputState
 from jaxobs.facts.loops import HostLine, HostWait, LoopState
 from jaxobs.facts.numbers import NonFinite, WatchedState
-from jaxobs.facts.out_of_memory import OomCause, OutOfMemory
 from jaxobs.facts.requests import Latency, RecentRequests, RequestCompilation, RequestRecord, RouteState
 from jaxobs.facts.steps import Step
 from jaxobs.facts.wall import TimeState
 from jaxobs.findings import all_kinds
-from jaxobs.findings.scene import Scene
+from jaxobs.findings.cases import Scene
 from jaxobs.findings.standing import Standing
 
 

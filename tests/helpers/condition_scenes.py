@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxobs.facts.cache import CacheState
+from jaxobs.facts.compilations import CacheState
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.process import ObserverState, ProcessState
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.findings import standing
-from jaxobs.findings.scene import Scene
+from jaxobs.findings.cases import Scene
 
 NOW = 1_770_000_000.0
 

@@ -9,11 +9,10 @@ from typing import Any
 
 from jaxobs.base import guard
 from jaxobs.facts.accelerators import AcceleratorProcess, AcceleratorState
-from jaxobs.facts.cache import CacheLookup
-from jaxobs.facts.compilations import Compilation, OpenCompilation
+from jaxobs.facts.compilations import CacheLookup, Compilation, OpenCompilation
+from jaxobs.facts.errors import OutOfMemory
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.memory import DeviceMemory, DeviceState
-from jaxobs.facts.out_of_memory import OutOfMemory
 from jaxobs.facts.profile_samples import HostPlace, ProfileSample, SampledFunction
 from jaxobs.facts.profiles import IdleTime, OperationTime
 from jaxobs.internals.transfers import Moved

@@ -7,8 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
-from jaxobs.facts.cache import CacheLookup, CacheState
-from jaxobs.facts.compilations import CAUSES, EAGER, Change, Compilation, OpenCompilation
+from jaxobs.facts.compilations import CAUSES, EAGER, CacheLookup, CacheState, Change, Compilation, OpenCompilation
 from jaxobs.facts.events import Event
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.functions import FunctionState

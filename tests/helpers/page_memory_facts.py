@@ -9,10 +9,10 @@ from typing import Any
 from helpers.page_facts import GIB, NOW, PID, cpu, finding, gpu, on_cpu, rich
 from jaxobs.facts.accelerators import AcceleratorProcess, AcceleratorState
 from jaxobs.facts.actions import Action
+from jaxobs.facts.errors import MemoryBuffer, OomCause, OutOfMemory
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.functions import FunctionState, ProgramState
 from jaxobs.facts.memory import Account, ArrayGroup, DeviceMemory, DeviceState, headroom
-from jaxobs.facts.out_of_memory import MemoryBuffer, OomCause, OutOfMemory
 from jaxobs.facts.snapshot import Snapshot
 
 MIB = 2**20

@@ -6,8 +6,7 @@ import dataclasses
 import urllib.parse
 from typing import Any
 
-from jaxobs.facts.cache import CacheState
-from jaxobs.facts.compilations import Change, Compilation, OpenCompilation
+from jaxobs.facts.compilations import CacheState, Change, Compilation, OpenCompilation
 from jaxobs.facts.events import Event, as_event, plain
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.functions import FunctionState

@@ -24,8 +24,8 @@ import jaxobs
 from jaxobs.exporters.forms.exposition import SnapshotCollector
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.inputs import InputState
+from jaxobs.findings.cases import Scene
 from jaxobs.findings.input import input_bound
-from jaxobs.findings.scene import Scene
 from jaxobs.findings.standing import Standing
 from jaxobs.state import input_waits, store
 from jaxobs.state.input_waits import MOST_INPUTS, Inputs, verdict_of

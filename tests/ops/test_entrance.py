@@ -15,8 +15,8 @@ from jaxobs.ops.agent.investigating import Where
 from jaxobs.ops.agent.serving import application
 from jaxobs.ops.agent.store import Store
 from jaxobs.ops.agent.working import Agent
+from jaxobs.ops.assistants.answers import Sources
 from jaxobs.ops.assistants.serving import http_app
-from jaxobs.ops.assistants.sources import Sources
 from jaxobs.ops.diagnosis import Inputs
 
 Ask = Callable[[list[tuple[str, str]]], int]

@@ -15,8 +15,8 @@ import pytest
 from helpers.made_by_hand import accelerator
 
 import jaxobs
+from jaxobs.facts.errors import OomCause, OutOfMemory
 from jaxobs.facts.memory import DeviceMemory, DeviceState
-from jaxobs.facts.out_of_memory import OomCause, OutOfMemory
 from jaxobs.testing import FakeClient, FakeDevice, FakeNvml, backends
 from tools import gpu_check
 from tools.gpu_figures import Line, judge_busy, judge_memory, judge_out_of_memory

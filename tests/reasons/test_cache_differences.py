@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from jaxobs.facts.cache import KEY_PARTS
+from jaxobs.facts.compilations import KEY_PARTS
 from jaxobs.reasons.cache_differences import differing, nearest, sentence
 from jaxobs.reasons.cache_records import KeyRecord
 

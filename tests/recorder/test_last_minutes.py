@@ -22,12 +22,11 @@ from helpers.run_programs import environment, events
 import jaxobs
 from jaxobs.base import guard
 from jaxobs.base.symptoms import symptom_url
-from jaxobs.facts.cache import CacheLookup
-from jaxobs.facts.errors import Error
+from jaxobs.facts.compilations import CacheLookup
+from jaxobs.facts.errors import Error, OomCause, OutOfMemory
 from jaxobs.facts.events import Event
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.memory import DeviceMemory, DeviceState
-from jaxobs.facts.out_of_memory import OomCause, OutOfMemory
 from jaxobs.facts.wall import RunState
 from jaxobs.recorder import flight_recorder, last_minutes, oom_collection, report_files
 from jaxobs.recorder.last_minutes import Ending, text

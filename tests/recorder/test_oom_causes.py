@@ -11,9 +11,9 @@ import pytest
 
 import jaxobs
 from jaxobs.facts.accelerators import AcceleratorProcess, AcceleratorState
+from jaxobs.facts.errors import MemoryBuffer, OutOfMemory
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.memory import ArrayGroup, DeviceMemory
-from jaxobs.facts.out_of_memory import MemoryBuffer, OutOfMemory
 from jaxobs.recorder import flight_recorder, oom_causes, oom_report
 from jaxobs.sources import nvml as nvml_source
 from jaxobs.state import store

@@ -17,7 +17,7 @@ import pytest
 from helpers import paths
 from helpers.run_programs import environment
 
-from jaxobs.facts.cache import KEY_PARTS
+from jaxobs.facts.compilations import KEY_PARTS
 from jaxobs.internals import cache_lookups
 from jaxobs.internals.cache_lookups import Lookup
 from jaxobs.reasons import cache_records

@@ -14,8 +14,7 @@ from helpers.threads import at_once, elsewhere
 from jaxobs import internals
 from jaxobs.base import guard
 from jaxobs.base.config import Settings
-from jaxobs.facts.cache import CacheLookup
-from jaxobs.facts.compilations import EAGER, OTHER, OpenCompilation
+from jaxobs.facts.compilations import EAGER, OTHER, CacheLookup, OpenCompilation
 from jaxobs.facts.events import Event
 from jaxobs.facts.memory import DeviceMemory, DeviceState
 from jaxobs.state import store as stores

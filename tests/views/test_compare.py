@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from jaxobs.cli import main
-from jaxobs.facts.cache import CacheLookup
-from jaxobs.facts.compilations import Change, Compilation
+from jaxobs.facts.compilations import CacheLookup, Change, Compilation
 from jaxobs.facts.events import Event, as_event
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.loops import LoopState

@@ -18,13 +18,11 @@ from helpers.waiting import until
 
 import jaxobs
 from jaxobs import cli
-from jaxobs.facts.cache import CacheLookup
-from jaxobs.facts.compilations import Change, Compilation, OpenCompilation
-from jaxobs.facts.errors import Error
+from jaxobs.facts.compilations import CacheLookup, Change, Compilation, OpenCompilation
+from jaxobs.facts.errors import Error, OomCause, OutOfMemory
 from jaxobs.facts.events import Event, as_event
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.loops import HostLine, LoopState
-from jaxobs.facts.out_of_memory import OomCause, OutOfMemory
 from jaxobs.facts.process import Exit, Manifest
 from jaxobs.facts.standing import Standing
 from jaxobs.facts.wall import TimeState

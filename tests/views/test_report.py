@@ -32,13 +32,11 @@ from jaxobs import cli
 from jaxobs.base.symptoms import SECTIONS, symptom_url
 from jaxobs.cli.report import Progress
 from jaxobs.facts.actions import Action
-from jaxobs.facts.cache import CacheLookup
-from jaxobs.facts.compilations import Change
-from jaxobs.facts.errors import Error
+from jaxobs.facts.compilations import CacheLookup, Change
+from jaxobs.facts.errors import Error, OutOfMemory
 from jaxobs.facts.events import Event, as_event
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.memory import ArrayGroup, DeviceMemory
-from jaxobs.facts.out_of_memory import OutOfMemory
 from jaxobs.facts.process import Exit, Manifest
 from jaxobs.facts.standing import Standing
 from jaxobs.facts.steps import Step

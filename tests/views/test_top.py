@@ -21,8 +21,7 @@ from helpers.top_snapshots import GIB, STARTED, URL, CannedEndpoint, compilation
 
 from jaxobs.base.errors import MissingExtraError, SettingError, install
 from jaxobs.cli import top
-from jaxobs.facts.cache import CacheLookup
-from jaxobs.facts.compilations import OpenCompilation
+from jaxobs.facts.compilations import CacheLookup, OpenCompilation
 from jaxobs.facts.events import as_event, plain
 from jaxobs.views import client
 from jaxobs.views.client import EndpointUnreachableError, NotAnEndpointError

@@ -16,11 +16,11 @@ from helpers.page_request_facts import ENGINES, GENERATE, PREDICT, UNSEEN
 from helpers.top_snapshots import GIB, STARTED, URL, compilations, device, finding, overview, process, snapshot
 
 from jaxobs.facts.accelerators import AcceleratorProcess, AcceleratorState
-from jaxobs.facts.cache import CacheLookup, CacheState
+from jaxobs.facts.compilations import CacheLookup, CacheState
+from jaxobs.facts.errors import OomCause, OutOfMemory
 from jaxobs.facts.functions import FunctionState
 from jaxobs.facts.loops import LoopState
 from jaxobs.facts.memory import Account, ArrayGroup, Headroom
-from jaxobs.facts.out_of_memory import OomCause, OutOfMemory
 from jaxobs.facts.process import ObserverState
 from jaxobs.facts.wall import RunState
 from jaxobs.views.terminal import Connection, Overview, Screen, Surface, lay_out, plain_text

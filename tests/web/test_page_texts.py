@@ -18,7 +18,7 @@ from helpers.page_request_facts import ENGINES, GENERATE, PREDICT, UNSEEN
 from helpers.waiting import until
 from playwright.sync_api import expect
 
-from jaxobs.facts.cache import CacheState
+from jaxobs.facts.compilations import CacheState
 from jaxobs.facts.events import Event
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.loops import LoopState

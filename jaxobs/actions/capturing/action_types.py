@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jaxobs.base import threads
-from jaxobs.base.errors import ParameterError
-from jaxobs.base.suggestions import did_you_mean
+from jaxobs.base.errors import ParameterError, did_you_mean
 from jaxobs.state.store import Store
 
 

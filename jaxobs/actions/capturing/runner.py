@@ -20,9 +20,8 @@ from jaxobs.actions import ActionModule, CheckingModule
 from jaxobs.actions.capturing import action_types, folder
 from jaxobs.actions.capturing.action_types import Job, Refused
 from jaxobs.base import config, threads
-from jaxobs.base.errors import ParameterError
+from jaxobs.base.errors import ParameterError, did_you_mean
 from jaxobs.base.guard import guarded, logger
-from jaxobs.base.suggestions import did_you_mean
 from jaxobs.facts.actions import Action
 from jaxobs.state.store import Store
 

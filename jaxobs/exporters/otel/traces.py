@@ -1,7 +1,8 @@
 """Spans: one for each compilation, with its phases, inside the span that was active where the program called.
 
 A compilation is recorded on the thread that compiled, so that OpenTelemetry's current context is the program's. Steps,
-cold requests and checkpoints become spans when they are over; what compiled in them is linked.
+cold requests and checkpoints become spans when they are over; what compiled in them is linked. Findings become events,
+log records with a name.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from jaxobs.base import threads
 from jaxobs.base.version import __version__
 from jaxobs.exporters.otel.providers import NAME
 from jaxobs.facts.compilations import PHASES, Compilation
+from jaxobs.facts.errors import OutOfMemory
 from jaxobs.facts.events import Event
-from jaxobs.facts.out_of_memory import OutOfMemory
+from jaxobs.facts.findings import Finding
 from jaxobs.facts.steps import Step
 from jaxobs.metrics.buckets import REQUEST_BOUNDS, STEP_BOUNDS
 from jaxobs.state import exemplars
@@ -30,6 +32,7 @@ MOST_TEXT = 1000
 MOST_LINKS = 32
 MOST_KNOWN = 1024
 """Compilations that what contains them can be linked to."""
+_SEVERITIES = {"info": "INFO", "warning": "WARN", "critical": "ERROR"}
 
 
 class Traces:
@@ -210,3 +213,30 @@ def _short(text: str) -> str:
 
 def _nanoseconds(seconds: float) -> int:
     return max(0, round(seconds * 1e9)) if math.isfinite(seconds) else 0
+
+
+class Findings:
+    """The events of one logger provider."""
+
+    def __init__(self, provider: Any) -> None:
+        self._logger = provider.get_logger(NAME, __version__)
+
+    def see(self, finding: Finding) -> None:
+        """Reports a finding, on the thread that records it."""
+        from opentelemetry._logs import LogRecord, SeverityNumber
+
+        severity = _SEVERITIES.get(finding.severity, "WARN")
+        attributes: dict[str, Any] = {
+            "jax.finding.id": finding.id, "jax.finding.type": finding.finding, "jax.function": finding.function,
+            "jax.finding.advice": finding.advice, "jax.finding.count": finding.count,
+            "jax.finding.seconds": finding.seconds, "jax.finding.active": finding.ended is None,
+        }  # fmt: skip
+        for name, value in (("subject", finding.subject), ("where", finding.where), ("bytes", finding.bytes)):
+            if value:
+                attributes[f"jax.finding.{name}"] = value
+        self._logger.emit(
+            LogRecord(
+                timestamp=round(finding.time * 1e9), severity_text=severity, severity_number=SeverityNumber[severity],
+                body=finding.summary, attributes=attributes, event_name=f"jax.finding.{finding.finding}",
+            )
+        )  # fmt: skip

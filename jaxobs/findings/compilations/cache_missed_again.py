@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from jaxobs.facts.cache import CacheLookup
-from jaxobs.findings.cases import Case
+from jaxobs.facts.compilations import CacheLookup
+from jaxobs.findings.cases import Case, Scene
 from jaxobs.findings.compilations.support.case import duration, plural
-from jaxobs.findings.scene import Scene
 
 NAME = "cache_missed_again"
 NEEDS = Scene

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxobs.facts.compilations import LONG_SECONDS, PHASES, Compilation, OpenCompilation
-from jaxobs.findings.cases import Case
+from jaxobs.findings.cases import Case, Scene
 from jaxobs.findings.compilations import no_persistent_cache
 from jaxobs.findings.compilations.support.case import duration, total_seconds
-from jaxobs.findings.scene import Scene
 
 NAME = "long_compilation"
 NEEDS = Scene

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxobs.findings import all_kinds
-from jaxobs.findings.cases import Case
+from jaxobs.findings.cases import Case, Scene
 from jaxobs.findings.compilations.support.case import duration
-from jaxobs.findings.scene import Scene
 
 NAME = "no_persistent_cache"
 NEEDS = Scene

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from jaxobs.findings.cases import Scene
 from jaxobs.findings.devices.support.profiled import LEAST_SECONDS as LEAST_SECONDS
 from jaxobs.findings.devices.support.profiled import in_work
-from jaxobs.findings.scene import Scene
 
 NAME = "copies_in_step"
 NEEDS = Scene

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from jaxobs.findings.cases import Case
+from jaxobs.findings.cases import Case, Scene
 from jaxobs.findings.devices.support.profiled import LEAST_SECONDS, Profiled, in_samples
-from jaxobs.findings.scene import Scene
 
 NAME = "exposed_collectives"
 NEEDS = Scene

@@ -5,9 +5,8 @@ from __future__ import annotations
 import statistics
 
 from jaxobs.facts.profiles import OperationTime
-from jaxobs.findings.cases import Case
+from jaxobs.findings.cases import Case, Scene
 from jaxobs.findings.devices.support.profiled import LEAST_SECONDS, Profiled, described, in_samples
-from jaxobs.findings.scene import Scene
 
 NAME = "far_from_roofline"
 NEEDS = Scene

@@ -6,10 +6,9 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-from jaxobs.findings.cases import Case
+from jaxobs.findings.cases import Case, Scene
 from jaxobs.findings.compilations.support.case import duration
 from jaxobs.findings.devices.support.profiled import LEAST_SECONDS, Profiled, in_samples
-from jaxobs.findings.scene import Scene
 
 NAME = "idle_devices"
 NEEDS = Scene

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from jaxobs.facts.profiles import PRODUCTS
+from jaxobs.findings.cases import Scene
 from jaxobs.findings.devices.support.profiled import LEAST_SECONDS as LEAST_SECONDS
 from jaxobs.findings.devices.support.profiled import in_work
-from jaxobs.findings.scene import Scene
 
 NAME = "replicated_operations"
 NEEDS = Scene

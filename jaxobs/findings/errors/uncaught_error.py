@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxobs.findings.cases import UNKNOWN, Case
-from jaxobs.findings.scene import Scene
+from jaxobs.findings.cases import UNKNOWN, Case, Scene
 
 NAME = "uncaught_error"
 NEEDS = Scene

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxobs.findings import parts
-from jaxobs.findings.cases import Case
-from jaxobs.findings.scene import Scene
+from jaxobs.findings.cases import Case, Scene
 
 NAME = "input_bound"
 NEEDS = Scene

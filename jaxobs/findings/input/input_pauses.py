@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxobs.findings.cases import Case
+from jaxobs.findings.cases import Case, Scene
 from jaxobs.findings.compilations.support.case import duration
-from jaxobs.findings.scene import Scene
 from jaxobs.findings.steps.support.pauses import FEWEST, are_of_input, excess, slow_steps
 
 NAME = "input_pauses"

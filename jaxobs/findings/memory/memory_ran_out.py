@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxobs.facts.out_of_memory import OutOfMemory
-from jaxobs.findings.cases import Case
-from jaxobs.findings.scene import Scene
+from jaxobs.facts.errors import OutOfMemory
+from jaxobs.findings.cases import Case, Scene
 from jaxobs.recorder.oom_texts import human
 
 NAME = "memory_ran_out"

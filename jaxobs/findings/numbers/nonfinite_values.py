@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxobs.facts.numbers import NonFinite, WatchedState
-from jaxobs.findings.cases import Case
-from jaxobs.findings.scene import Scene
+from jaxobs.findings.cases import Case, Scene
 
 NAME = "nonfinite_values"
 NEEDS = Scene

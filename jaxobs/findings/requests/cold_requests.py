@@ -7,9 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from jaxobs.facts.requests import RequestCompilation, RouteState
-from jaxobs.findings.cases import UNKNOWN, Case
+from jaxobs.findings.cases import UNKNOWN, Case, Scene
 from jaxobs.findings.compilations.support.case import duration, plural
-from jaxobs.findings.scene import Scene
 
 NAME = "cold_requests"
 NEEDS = Scene

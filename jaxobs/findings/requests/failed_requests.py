@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxobs.findings.cases import Case
-from jaxobs.findings.scene import Scene
+from jaxobs.findings.cases import Case, Scene
 
 NAME = "failed_requests"
 NEEDS = Scene

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxobs.facts.compilations import EAGER
-from jaxobs.findings.cases import Case
+from jaxobs.findings.cases import Case, Scene
 from jaxobs.findings.compilations.support.case import duration
 from jaxobs.findings.parts import percent
-from jaxobs.findings.scene import Scene
 from jaxobs.loops.spots import FEWEST_PARAMETERS as FEWEST_PARAMETERS
 
 NAME = "finite_differences"

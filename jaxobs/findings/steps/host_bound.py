@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from jaxobs.facts.loops import LoopState
 from jaxobs.findings import parts
-from jaxobs.findings.cases import Case
-from jaxobs.findings.scene import Scene
+from jaxobs.findings.cases import Case, Scene
 from jaxobs.recorder.oom_texts import human
 
 NAME = "host_bound"

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 from jaxobs.facts.loops import LoopState
 from jaxobs.findings import parts
-from jaxobs.findings.cases import Case
+from jaxobs.findings.cases import Case, Scene
 from jaxobs.findings.compilations.support.case import duration
-from jaxobs.findings.scene import Scene
 
 NAME = "host_sync"
 NEEDS = Scene

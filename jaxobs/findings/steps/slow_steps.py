@@ -9,9 +9,8 @@ from typing import Any
 
 from jaxobs.facts.loops import LoopState
 from jaxobs.facts.steps import Step
-from jaxobs.findings.cases import Case
+from jaxobs.findings.cases import Case, Scene
 from jaxobs.findings.compilations.support.case import duration
-from jaxobs.findings.scene import Scene
 from jaxobs.findings.steps.support.pauses import FEWEST, MAJORITY, are_before, are_of_input, excess, slow_steps
 
 NAME = "slow_steps"

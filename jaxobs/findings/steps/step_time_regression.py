@@ -6,10 +6,9 @@ import statistics
 from collections.abc import Iterator, Mapping
 
 from jaxobs.facts.profile_samples import IDLE, LoopBaseline, median_parts
-from jaxobs.findings.cases import Case
+from jaxobs.findings.cases import Case, Scene
 from jaxobs.findings.compilations.support.case import duration
 from jaxobs.findings.devices.support.profiled import MOST, Profiled, profiled
-from jaxobs.findings.scene import Scene
 
 NAME = "step_time_regression"
 NEEDS = Scene

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.facts.cache import CACHE_RESULTS
-from jaxobs.facts.compilations import CAUSES, PHASES
+from jaxobs.facts.compilations import CACHE_RESULTS, CAUSES, PHASES
 from jaxobs.metrics.metric import Metric, per_function
 
 METRICS = (

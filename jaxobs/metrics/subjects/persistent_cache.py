@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxobs.facts.cache import CACHE_RESULTS, UNSAVED
+from jaxobs.facts.compilations import CACHE_RESULTS, UNSAVED
 from jaxobs.metrics.metric import Metric, per_function
 
 METRICS = (

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from jaxobs.base.errors import MissingExtraError
 from jaxobs.ops.agent.acting.actions import Action, Request
 from jaxobs.ops.agent.acting.desk import Desk
-from jaxobs.ops.assistants.answers import Answer, Name, ok
-from jaxobs.ops.assistants.sources import RUNNING, Sources
+from jaxobs.ops.assistants.answers import RUNNING, Answer, Name, Sources, ok
 
 try:
     from mcp.server.mcpserver.resolve import Elicit, Resolve

@@ -1,12 +1,20 @@
-"""Answers of tools. Nothing to show is an answer of its own: it is not a sign of health."""
+"""Answers of tools, and the sources that they read. Nothing to show is an answer of its own, no sign of health."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from jaxobs.base.errors import JaxobsError, MissingExtraError
+from jaxobs.ops.agent.acting.desk import Desk
 from jaxobs.ops.assistants.quoting import NOTICE, fitted, paged
+from jaxobs.ops.diagnosis import Inputs
+from jaxobs.ops.diagnosis.gathering.answers import shown
+from jaxobs.ops.diagnosis.gathering.places import files
+from jaxobs.views import client
 
 try:
     from pydantic import BaseModel
@@ -20,6 +28,7 @@ Start = Annotated[
 Name = Annotated[str, Field(max_length=200)]
 PAGE = 20
 """Entries of a page, if they are small."""
+RUNNING, EVENT_LOG = "running_process", "event_log"
 
 
 class Answer(BaseModel):
@@ -69,3 +78,27 @@ def silent(error: Exception) -> Answer:
 def count(number: int, what: str) -> str:
     """Returns a count with its noun: `1 alert`, `2 alerts`."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """Everything that a tool may read."""
+
+    inputs: Inputs
+    reports: str | None = None
+    """The directory with the agent's incident reports."""
+    desk: Desk | None = None
+    """Decides on actions; without it there are no tools for them."""
+    job: str = ""
+    """The job that the processes belong to, as the policy of actions names it."""
+
+    def processes(self) -> Iterator[tuple[str, str, str]]:
+        """Yields the name, the kind, and the address or path of each process or event log."""
+        for url in dict.fromkeys(self.inputs.targets):
+            yield urlsplit(client.endpoint_url(shown(url))).netloc, RUNNING, client.endpoint_url(url)
+        for name, path in self.event_logs().items():
+            yield name, EVENT_LOG, path
+
+    def event_logs(self) -> dict[str, str]:
+        """Returns the paths of event logs by name."""
+        return {each.name: os.path.abspath(each.path) for each in files(self.inputs) if each.kind == "event-log"}

@@ -6,12 +6,10 @@ import functools
 import os
 from dataclasses import dataclass
 
-from jaxobs.base.errors import JaxobsError
-from jaxobs.base.suggestions import did_you_mean
+from jaxobs.base.errors import JaxobsError, did_you_mean
 from jaxobs.facts.compilations import Compilation
 from jaxobs.facts.snapshot import Snapshot
-from jaxobs.ops.assistants.answers import NotGivenError, RefusedError
-from jaxobs.ops.assistants.sources import RUNNING, Sources
+from jaxobs.ops.assistants.answers import RUNNING, NotGivenError, RefusedError, Sources
 from jaxobs.views import client, report
 
 

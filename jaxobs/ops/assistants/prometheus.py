@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jaxobs.base.errors import JaxobsError
-from jaxobs.ops.assistants.answers import NotGivenError
-from jaxobs.ops.assistants.sources import Sources
+from jaxobs.ops.assistants.answers import NotGivenError, Sources
 from jaxobs.ops.diagnosis.evidence import clean
 from jaxobs.ops.diagnosis.gathering.answers import shown
 from jaxobs.ops.diagnosis.gathering.http import NoAnswerError

@@ -13,9 +13,8 @@ from jaxobs.base import callers, threads
 from jaxobs.base.errors import JaxobsError, MissingExtraError
 from jaxobs.base.version import __version__
 from jaxobs.ops.assistants import acting_tools
-from jaxobs.ops.assistants.answers import Answer, NotGivenError, RefusedError, no_data, silent
+from jaxobs.ops.assistants.answers import Answer, NotGivenError, RefusedError, Sources, no_data, silent
 from jaxobs.ops.assistants.quoting import NOTICE
-from jaxobs.ops.assistants.sources import Sources
 from jaxobs.ops.assistants.tools import tools
 from jaxobs.ops.entrance import Entrance
 

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from jaxobs.base import discovery
 from jaxobs.ops.doctor.checks import Check
-from jaxobs.ops.doctor.findings import LEVELS, Finding
-from jaxobs.ops.doctor.machine import Machine
+from jaxobs.ops.doctor.machine import LEVELS, Finding, Machine
 
 
 @functools.cache

@@ -11,8 +11,7 @@ from typing import Any
 from jaxobs.base import json_lines
 from jaxobs.base.errors import JaxobsError
 from jaxobs.ops.doctor import shell
-from jaxobs.ops.doctor.findings import Finding, ok
-from jaxobs.ops.doctor.machine import Machine
+from jaxobs.ops.doctor.machine import Finding, Machine, ok
 
 PACKAGES = (
     r"(jax|jaxlib|jaxobs|libtpu(-nightly)?|numpy|ml-dtypes|flax|optax|orbax.*|equinox|grain.*|tensorflow|torch|keras)"

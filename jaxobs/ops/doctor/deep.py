@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from jaxobs.base.errors import JaxobsError
-from jaxobs.ops.doctor.findings import Finding, ok
-from jaxobs.ops.doctor.machine import Machine
+from jaxobs.ops.doctor.machine import Finding, Machine, ok
 from jaxobs.views.terminal.text import duration
 
 SECONDS = 600.0

@@ -1,10 +1,12 @@
-"""Facts that the checks read: environment, packages, files below a root, limits, what probes found. Read when asked.
+"""Facts that the checks read (environment, packages, files below a root, limits, probes), and the findings they make.
 
-Each fact is an attribute that a test may set, so that a check can be tried with machines that are not here.
+Each fact is read when asked. It is an attribute that a test may set, so that a check can be tried with machines that
+are not here.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.metadata
 import os
 import re
@@ -23,12 +25,16 @@ from typing import Any
 from jaxobs.base.errors import MissingExtraError
 from jaxobs.drivers import nvml
 from jaxobs.facts.accelerators import AcceleratorState
+from jaxobs.facts.verdicts import SEVERITIES
 from jaxobs.ops.doctor import probes
 from jaxobs.ops.doctor.probes import Imported, Parsed
 
 MOST_LETTERS = 2**20
 TABLES: Mapping[str, Any] = tomllib.loads((resources.files(__package__) / "variables.toml").read_text(encoding="utf-8"))
 """Knowledge of variables and settings that no installed package declares."""
+LEVELS = ("ok", *reversed(SEVERITIES))
+"""Severities, and `ok` for a check that passed. `critical`: the job dies, hangs, computes wrong numbers, or silently
+runs on the CPU. `warning`: it is slow, loses something, or dies under load."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,3 +312,31 @@ def release(version: str) -> tuple[int, ...]:
 def listed(names: Sequence[str], most: int = 6) -> str:
     """Returns a few names, and how many more there are."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Result for one thing that was looked at."""
+
+    severity: str
+    title: str
+    """Title in one sentence, which says what is so."""
+    evidence: str
+    """Text that was read, and where."""
+    why: str = ""
+    """Effect on a job; empty if all is well."""
+    fix: str = ""
+    """The command or setting that fixes it; empty where there is nothing to fix."""
+    entity: str = ""
+    """Subject: a package, a variable, a device, a path."""
+    id: str = ""
+    """Name of the check."""
+
+    def of(self, check: str) -> Finding:
+        """Returns the finding with its check's name."""
+        return dataclasses.replace(self, id=self.id or check)
+
+
+def ok(title: str, evidence: str, entity: str = "") -> Finding:
+    """Returns the finding that all is well."""
+    return Finding(severity="ok", title=title, evidence=evidence, entity=entity)

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from jaxobs.base.errors import JaxobsError
 from jaxobs.ops.doctor import shell
-from jaxobs.ops.doctor.findings import Finding, ok
-from jaxobs.ops.doctor.machine import listed
+from jaxobs.ops.doctor.machine import Finding, listed, ok
 
 STAGES = ("before_optimizations", "after_optimizations")
 _NAME = re.compile(r"module_\d+\.(?P<module>.+?)\.(?:\w+_)?(?P<stage>before_optimizations|after_optimizations)\.txt")

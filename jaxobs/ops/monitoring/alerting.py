@@ -9,9 +9,8 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import quote_plus
 
-from jaxobs.base.errors import SettingError
+from jaxobs.base.errors import SettingError, did_you_mean
 from jaxobs.base.links import page_url
-from jaxobs.base.suggestions import did_you_mean
 from jaxobs.facts.verdicts import SEVERITIES
 from jaxobs.ops.monitoring import burn_rates, latency_objectives, objectives, recordings, rules
 from jaxobs.ops.monitoring.objective_types import Objective

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from jaxobs.base import config
+from jaxobs.base.errors import did_you_mean
 from jaxobs.base.guard import guard
-from jaxobs.base.suggestions import did_you_mean
 from jaxobs.facts.cells import Cell
 from jaxobs.facts.events import Event
 from jaxobs.session import lifecycle

@@ -15,7 +15,7 @@ from jaxobs.base import threads
 from jaxobs.base.files import absolute
 from jaxobs.base.files.patience import Patience
 from jaxobs.base.guard import guarded, internal_error
-from jaxobs.facts.cache import CacheLookup
+from jaxobs.facts.compilations import CacheLookup
 from jaxobs.internals import Lookup
 from jaxobs.reasons import cache_differences
 from jaxobs.reasons.cache_records import KeyRecord, Sidecar

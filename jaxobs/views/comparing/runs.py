@@ -10,11 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from jaxobs.base.errors import JaxobsError
+from jaxobs.base.errors import JaxobsError, did_you_mean
 from jaxobs.base.json_lines import Damage
-from jaxobs.base.suggestions import did_you_mean
-from jaxobs.facts.cache import CacheLookup
-from jaxobs.facts.compilations import EAGER, Compilation
+from jaxobs.facts.compilations import EAGER, CacheLookup, Compilation
 from jaxobs.facts.events import Event
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.loops import LoopState

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from jaxobs.base.version import __version__
-from jaxobs.facts.cache import CacheLookup
-from jaxobs.facts.compilations import Compilation
+from jaxobs.facts.compilations import CacheLookup, Compilation
 from jaxobs.facts.events import as_event, plain
 from jaxobs.facts.memory import DeviceMemory
 from jaxobs.views.report.kept import encode

@@ -6,9 +6,8 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from jaxobs.base.errors import JaxobsError
+from jaxobs.base.errors import JaxobsError, did_you_mean
 from jaxobs.base.json_lines import Damage
-from jaxobs.base.suggestions import did_you_mean
 from jaxobs.views import story
 from jaxobs.views.report.recording import MOST_COMPILATIONS, MOST_EAGER, Recording
 

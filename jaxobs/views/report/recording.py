@@ -16,22 +16,20 @@ from typing import Any
 
 from jaxobs.base.config import Settings
 from jaxobs.facts.actions import Action
-from jaxobs.facts.cache import CacheLookup, CacheState
-from jaxobs.facts.compilations import Compilation
-from jaxobs.facts.errors import Error
+from jaxobs.facts.compilations import CacheLookup, CacheState, Compilation
+from jaxobs.facts.errors import Error, OutOfMemory
 from jaxobs.facts.events import Event, as_event, plain
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.loops import LoopState
 from jaxobs.facts.memory import ArrayGroup, DeviceMemory, DeviceState, account, headroom
 from jaxobs.facts.numbers import NonFinite
-from jaxobs.facts.out_of_memory import OutOfMemory
 from jaxobs.facts.process import Exit, Manifest, ProcessState
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.facts.standing import Standing
 from jaxobs.facts.steps import Step
 from jaxobs.findings import standing
+from jaxobs.findings.cases import KINDS, Scene
 from jaxobs.findings.patterns import Patterns
-from jaxobs.findings.scene import KINDS, Scene
 from jaxobs.findings.verdict import judged
 from jaxobs.state.loops import MOST_SHOWN
 from jaxobs.state.store import Store

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxobs.base.symptoms import SECTIONS, symptom_url
-from jaxobs.facts.out_of_memory import OutOfMemory
+from jaxobs.facts.errors import OutOfMemory
 from jaxobs.facts.process import Exit
 from jaxobs.recorder.last_minutes import nonfinite, unfinished
 from jaxobs.recorder.oom_texts import human

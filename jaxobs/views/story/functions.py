@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from jaxobs.facts.cache import CacheLookup
-from jaxobs.facts.compilations import EAGER, Compilation
+from jaxobs.facts.compilations import EAGER, CacheLookup, Compilation
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.facts.verdicts import Verdict

@@ -15,13 +15,11 @@ from jaxobs.base import json_lines
 from jaxobs.base.errors import JaxobsError
 from jaxobs.base.files import rotated
 from jaxobs.base.json_lines import Damage
-from jaxobs.facts.cache import CacheLookup
-from jaxobs.facts.compilations import Compilation
-from jaxobs.facts.errors import Error
+from jaxobs.facts.compilations import CacheLookup, Compilation
+from jaxobs.facts.errors import Error, OutOfMemory
 from jaxobs.facts.events import Event
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.numbers import NonFinite
-from jaxobs.facts.out_of_memory import OutOfMemory
 from jaxobs.facts.process import Exit, Manifest
 from jaxobs.views import client
 

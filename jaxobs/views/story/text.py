@@ -11,10 +11,10 @@ from jaxobs.findings.compilations.support.case import plural
 from jaxobs.findings.verdict import costs
 from jaxobs.views.story.ending import ending
 from jaxobs.views.story.functions import FunctionStory, Story
+from jaxobs.views.terminal.findings import STYLES, headline
 from jaxobs.views.terminal.lines import Column, Line, Surface, heading, plain, row, section, sentence, titled
 from jaxobs.views.terminal.overview import loops
 from jaxobs.views.terminal.text import clock, duration, short
-from jaxobs.views.terminal.verdict import STYLES, headline
 from jaxobs.views.terminal.wall import BY_LINE, goodput, host_lines, wall
 
 MOST_REASONS = 20

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.verdicts import Verdict
 from jaxobs.views.terminal.lines import GAP, Column, Line, Surface, plain, row, sentence
 from jaxobs.views.terminal.text import clock, duration, number, short
-from jaxobs.views.terminal.verdict import STYLES
 
 LEVELS = ((3, 3), (2, 2), (1, 1), (0, 1), (0, 0))
 """Lines at most for what was found and for what to do, from everything to the bare heading."""
+STYLES = {"critical": "bad", "warning": "warn", "info": "dim"}
+"""By severity."""
+_WORDS = {"fix": ("bad", "FIX"), "watch": ("warn", "WATCH"), "ok": ("good", "OK")}
+
+
+def headline(verdict: Verdict, surface: Surface, most: int = 1_000) -> Iterator[Line]:
+    """`FIX` and the worst finding, in at most `most` lines."""
+    style, word = _WORDS[verdict.verdict]
+    indent = len(word) + 3
+    parts = surface.wrapped(verdict.headline, indent, most)
+    for line, part in enumerate(parts):
+        mark = f" {word}  " if not line else " " * indent
+        yield [(mark, style), (part, style if verdict.verdict != "ok" else "good")]
 
 
 def findings(

@@ -6,13 +6,12 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from jaxobs.facts.cache import CacheLookup
-from jaxobs.facts.compilations import Compilation
+from jaxobs.facts.compilations import CacheLookup, Compilation
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.views.terminal import sections
+from jaxobs.views.terminal.findings import headline
 from jaxobs.views.terminal.lines import Line, Surface, crop, length, plain
 from jaxobs.views.terminal.text import clock, duration, shown
-from jaxobs.views.terminal.verdict import headline
 
 LEAST_WIDTH = 30
 """Columns below which the view is cut rather than laid out again."""

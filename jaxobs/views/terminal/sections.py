@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from jaxobs.facts.cache import CacheLookup, CacheState
-from jaxobs.facts.compilations import Compilation
-from jaxobs.facts.out_of_memory import OutOfMemory
+from jaxobs.facts.compilations import CacheLookup, CacheState, Compilation
+from jaxobs.facts.errors import OutOfMemory
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.views.terminal.lines import Column, Line, Surface, bounded, length, plain, row, sentence
 from jaxobs.views.terminal.text import Glyphs, clock, duration, flops, number, program_bytes, short, size

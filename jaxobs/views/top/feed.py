@@ -9,8 +9,7 @@ from collections.abc import Sequence
 
 from jaxobs.base import threads
 from jaxobs.base.errors import JaxobsError
-from jaxobs.facts.cache import CacheLookup
-from jaxobs.facts.compilations import Compilation
+from jaxobs.facts.compilations import CacheLookup, Compilation
 from jaxobs.facts.events import Event
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.views import client

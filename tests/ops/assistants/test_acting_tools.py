@@ -19,7 +19,7 @@ from jaxobs.ops.agent.acting.actions import ACTIONS, Plan
 from jaxobs.ops.agent.acting.desk import Desk
 from jaxobs.ops.agent.acting.policy import Policy, WarmCache
 from jaxobs.ops.assistants import serving
-from jaxobs.ops.assistants.sources import Sources
+from jaxobs.ops.assistants.answers import Sources
 from jaxobs.ops.captures import Outcome
 from jaxobs.ops.diagnosis import Inputs
 

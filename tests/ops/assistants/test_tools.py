@@ -23,8 +23,8 @@ from jaxobs.facts.compilations import Change
 from jaxobs.facts.events import as_event
 from jaxobs.facts.verdicts import Verdict, VerdictFinding
 from jaxobs.ops.assistants import incidents, prometheus, quoting
+from jaxobs.ops.assistants.answers import Sources
 from jaxobs.ops.assistants.serving import server
-from jaxobs.ops.assistants.sources import Sources
 from jaxobs.ops.diagnosis import Inputs
 
 TOOLS = {

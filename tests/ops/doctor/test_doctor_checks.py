@@ -16,8 +16,7 @@ from helpers.paths import ROOT
 from jaxobs.facts.accelerators import AcceleratorState
 from jaxobs.ops import doctor
 from jaxobs.ops.doctor import probes
-from jaxobs.ops.doctor.findings import LEVELS, Finding
-from jaxobs.ops.doctor.machine import Holder, Machine, Package, release
+from jaxobs.ops.doctor.machine import LEVELS, Finding, Holder, Machine, Package, release
 from jaxobs.ops.doctor.probes import Imported, Parsed
 from tools.ports import free_port
 

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from jaxobs.ops import doctor
-from jaxobs.ops.doctor.findings import LEVELS, Finding
-from jaxobs.ops.doctor.machine import Machine
+from jaxobs.ops.doctor.machine import LEVELS, Finding, Machine
 from jaxobs.ops.doctor.probes import Imported, import_jax
 
 ENVIRONMENTS: list[dict[str, Any]] = tomllib.loads(

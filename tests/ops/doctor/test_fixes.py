@@ -22,8 +22,7 @@ from jaxobs.ops.doctor.checks import (
     silent_cpu,
     xla_flags,
 )
-from jaxobs.ops.doctor.findings import Finding
-from jaxobs.ops.doctor.machine import Machine, Package
+from jaxobs.ops.doctor.machine import Finding, Machine, Package
 from jaxobs.ops.doctor.probes import NO_ANSWER, Imported, Parsed
 
 HOSTILE = """it's "a b" $(touch {}) `touch {}`; touch {}"""

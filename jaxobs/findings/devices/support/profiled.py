@@ -11,8 +11,7 @@ from jaxobs.facts.loops import LoopState
 from jaxobs.facts.profile_samples import ProfileSample, SampledFunction
 from jaxobs.facts.profiles import OperationTime
 from jaxobs.facts.snapshot import Snapshot
-from jaxobs.findings.cases import Case
-from jaxobs.findings.scene import Scene
+from jaxobs.findings.cases import Case, Scene
 
 FEWEST = 5
 """Samples that say something: a single one is a few steps, which may have been any."""

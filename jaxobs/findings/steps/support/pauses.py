@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from jaxobs.facts.loops import LoopState
 from jaxobs.facts.steps import Step
-from jaxobs.findings.scene import Scene
+from jaxobs.findings.cases import Scene
 
 FEWEST = 3
 """Slow steps that count. Fewer are chance: a pause of the host, a page that was not in memory."""

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from jaxobs.base import discovery
-from jaxobs.ops.assistants.answers import Answer
-from jaxobs.ops.assistants.sources import Sources
+from jaxobs.ops.assistants.answers import Answer, Sources
 
 
 class ToolModule(discovery.Module, Protocol):

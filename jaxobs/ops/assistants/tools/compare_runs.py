@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from jaxobs.base.suggestions import did_you_mean
+from jaxobs.base.errors import did_you_mean
 from jaxobs.facts.events import plain
-from jaxobs.ops.assistants.answers import Answer, Name, RefusedError, no_data, ok, silent
-from jaxobs.ops.assistants.sources import Sources
+from jaxobs.ops.assistants.answers import Answer, Name, RefusedError, Sources, no_data, ok, silent
 from jaxobs.views import comparing
 
 

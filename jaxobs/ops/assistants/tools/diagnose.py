@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Annotated
 
 from jaxobs.ops import diagnosis
-from jaxobs.ops.assistants.answers import Answer, Field, no_data, ok
-from jaxobs.ops.assistants.sources import Sources
+from jaxobs.ops.assistants.answers import Answer, Field, Sources, no_data, ok
 from jaxobs.ops.diagnosis import Inputs
 from jaxobs.ops.diagnosis.result import REFUTED, SUPPORTED
 

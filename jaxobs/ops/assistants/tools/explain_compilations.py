@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 from jaxobs.facts.events import plain, timestamp
 from jaxobs.ops.assistants import processes
-from jaxobs.ops.assistants.answers import Answer, Name, Start, count, no_data, page
-from jaxobs.ops.assistants.sources import Sources
+from jaxobs.ops.assistants.answers import Answer, Name, Sources, Start, count, no_data, page
 
 
 def make(sources: Sources) -> Callable[..., Answer]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from jaxobs.ops.assistants import incidents
-from jaxobs.ops.assistants.answers import Answer, Name, RefusedError, Start, count, no_data, ok, page
-from jaxobs.ops.assistants.sources import Sources
+from jaxobs.ops.assistants.answers import Answer, Name, RefusedError, Sources, Start, count, no_data, ok, page
 
 
 def make(sources: Sources) -> Callable[..., Answer]:

@@ -6,10 +6,9 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from jaxobs.base.errors import did_you_mean
 from jaxobs.base.links import runbook_url
-from jaxobs.base.suggestions import did_you_mean
-from jaxobs.ops.assistants.answers import Answer, Name, no_data
-from jaxobs.ops.assistants.sources import Sources
+from jaxobs.ops.assistants.answers import Answer, Name, Sources, no_data
 from jaxobs.ops.monitoring import alerting
 from jaxobs.ops.monitoring.generate.runbooks import human
 from jaxobs.ops.monitoring.rule_types import Alert

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from jaxobs.ops.assistants import prometheus
-from jaxobs.ops.assistants.answers import Answer, Start, count, no_data, page
-from jaxobs.ops.assistants.sources import Sources
+from jaxobs.ops.assistants.answers import Answer, Sources, Start, count, no_data, page
 
 
 def make(sources: Sources) -> Callable[..., Answer]:

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jaxobs.ops.assistants import processes
-from jaxobs.ops.assistants.answers import Answer, Start, no_data, page
-from jaxobs.ops.assistants.sources import Sources
+from jaxobs.ops.assistants.answers import Answer, Sources, Start, no_data, page
 
 
 def make(sources: Sources) -> Callable[..., Answer]:

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 from jaxobs.facts.events import plain
 from jaxobs.ops.assistants import processes
-from jaxobs.ops.assistants.answers import Answer, Name, no_data, ok
-from jaxobs.ops.assistants.sources import Sources
+from jaxobs.ops.assistants.answers import Answer, Name, Sources, no_data, ok
 
 
 def make(sources: Sources) -> Callable[..., Answer]:

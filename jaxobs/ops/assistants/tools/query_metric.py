@@ -7,8 +7,7 @@ from collections.abc import Callable
 from typing import Annotated
 
 from jaxobs.ops.assistants import prometheus
-from jaxobs.ops.assistants.answers import Answer, Field, Start, no_data, page
-from jaxobs.ops.assistants.sources import Sources
+from jaxobs.ops.assistants.answers import Answer, Field, Sources, Start, no_data, page
 
 POINTS = 30
 TIMEOUT = 5.0

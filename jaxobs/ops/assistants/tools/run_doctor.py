@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 from jaxobs.facts.events import plain
 from jaxobs.ops import doctor
-from jaxobs.ops.assistants.answers import Answer, Start, no_data, page
-from jaxobs.ops.assistants.sources import Sources
+from jaxobs.ops.assistants.answers import Answer, Sources, Start, no_data, page
 from jaxobs.ops.doctor.machine import Machine
 
 

@@ -9,11 +9,10 @@ from typing import TypeGuard
 
 from jaxobs.base.json_lines import Damage
 from jaxobs.facts.compilations import Compilation
-from jaxobs.facts.errors import Error
+from jaxobs.facts.errors import Error, OutOfMemory
 from jaxobs.facts.events import Event
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.numbers import NonFinite
-from jaxobs.facts.out_of_memory import OutOfMemory
 from jaxobs.facts.process import Exit, Manifest
 from jaxobs.facts.steps import Step
 from jaxobs.facts.verdicts import VerdictFinding

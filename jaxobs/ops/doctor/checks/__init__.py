@@ -10,8 +10,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from jaxobs.base import discovery
-from jaxobs.ops.doctor.findings import Finding
-from jaxobs.ops.doctor.machine import Machine
+from jaxobs.ops.doctor.machine import Finding, Machine
 
 
 class Check(discovery.Module, Protocol):

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from jaxobs import internals
 from jaxobs.base.links import PROJECT
-from jaxobs.ops.doctor.findings import Finding, ok
-from jaxobs.ops.doctor.machine import Machine
+from jaxobs.ops.doctor.machine import Finding, Machine, ok
 
 
 def check(machine: Machine) -> Iterator[Finding]:

@@ -7,8 +7,7 @@ import ctypes.util
 import time
 from collections.abc import Iterator
 
-from jaxobs.ops.doctor.findings import Finding, ok
-from jaxobs.ops.doctor.machine import Machine
+from jaxobs.ops.doctor.machine import Finding, Machine, ok
 
 EARLIEST = 1_790_000_000.0
 """September 2026, in Unix seconds: no jaxobs was there before."""

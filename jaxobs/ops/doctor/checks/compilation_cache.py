@@ -11,8 +11,7 @@ from pathlib import Path
 from jaxobs.compile_cache import checkup, directory
 from jaxobs.compile_cache.complaints import Complaint, Setting
 from jaxobs.ops.doctor import shell
-from jaxobs.ops.doctor.findings import Finding, ok
-from jaxobs.ops.doctor.machine import Machine
+from jaxobs.ops.doctor.machine import Finding, Machine, ok
 from jaxobs.views.terminal.text import size
 
 DEFAULT_SECONDS = 1.0

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jaxobs.ops.doctor.findings import Finding, ok
-from jaxobs.ops.doctor.machine import Machine, listed, release
+from jaxobs.ops.doctor.machine import Finding, Machine, listed, ok, release
 
 LEAST_DRIVER = {"12": 525, "13": 580}
 """By CUDA generation: https://docs.jax.dev/en/latest/installation.html#nvidia-gpu."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from jaxobs.ops.doctor.findings import Finding, ok
-from jaxobs.ops.doctor.machine import TABLES, Machine
+from jaxobs.ops.doctor.machine import TABLES, Finding, Machine, ok
 
 
 def check(machine: Machine) -> Iterator[Finding]:

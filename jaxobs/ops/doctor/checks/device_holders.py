@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxobs.ops.doctor.findings import Finding, ok
-from jaxobs.ops.doctor.machine import Machine
+from jaxobs.ops.doctor.machine import Finding, Machine, ok
 
 LOCK_FILE = "libtpu_lockfile"
 

@@ -7,8 +7,7 @@ import socket
 from collections.abc import Iterator, Mapping
 
 from jaxobs.ops.doctor import shell
-from jaxobs.ops.doctor.findings import Finding, ok
-from jaxobs.ops.doctor.machine import Machine
+from jaxobs.ops.doctor.machine import Finding, Machine, ok
 
 COORDINATOR, COUNT, INDEX = "JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID"
 BIND = "JAX_COORDINATOR_BIND_ADDRESS"

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jaxobs.ops.doctor.findings import Finding, ok
-from jaxobs.ops.doctor.machine import Machine, listed
+from jaxobs.ops.doctor.machine import Finding, Machine, listed, ok
 from jaxobs.views.terminal.text import size
 
 LEAST_FREE = 2 * 2**30

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jaxobs.ops.doctor import shell
-from jaxobs.ops.doctor.findings import Finding, ok
-from jaxobs.ops.doctor.machine import Machine
+from jaxobs.ops.doctor.machine import Finding, Machine, ok
 from jaxobs.ops.doctor.probes import NO_ANSWER
 
 

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping
 from importlib import resources
 from typing import Any
 
-from jaxobs.ops.doctor.findings import Finding, ok
-from jaxobs.ops.doctor.machine import Machine, release
+from jaxobs.ops.doctor.machine import Finding, Machine, ok, release
 
 
 def check(machine: Machine) -> Iterator[Finding]:

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from jaxobs.base import config
 from jaxobs.ops.doctor import shell
-from jaxobs.ops.doctor.findings import Finding, ok
-from jaxobs.ops.doctor.machine import Machine
+from jaxobs.ops.doctor.machine import Finding, Machine, ok
 
 DEAD = {
     "JAX_USE_PJRT_C_API_ON_TPU": "It was removed: PJRT is the only way since JAX 0.4.",

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from jaxobs.base import config
 from jaxobs.base.errors import JaxobsError
 from jaxobs.ops.doctor.checks.distributed import COORDINATOR, INDEX, bind_error
-from jaxobs.ops.doctor.findings import Finding, ok
-from jaxobs.ops.doctor.machine import Machine
+from jaxobs.ops.doctor.machine import Finding, Machine, ok
 
 _PORTS = re.compile(r"(JAX|TPU|MEGASCALE)_(\w+_)?PORTS?")
 OF_LIBTPU = ("TPU_PROCESS_PORT", "TPU_RUNTIME_METRICS_PORTS", "MEGASCALE_PORT")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from jaxobs.ops.doctor import shell
-from jaxobs.ops.doctor.findings import Finding, ok
-from jaxobs.ops.doctor.machine import Machine, listed
+from jaxobs.ops.doctor.machine import Finding, Machine, listed, ok
 
 _NO_BACKEND = "JAX skips the platform without a message when JAX_PLATFORMS is set, and runs on the CPU."
 KNOWN = ("cpu", "cuda", "gpu", "rocm", "tpu")

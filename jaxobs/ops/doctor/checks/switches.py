@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 
 from jaxobs.ops.doctor.checks import debug_options, xla_flags
-from jaxobs.ops.doctor.findings import Finding, ok
-from jaxobs.ops.doctor.machine import TABLES, Machine
+from jaxobs.ops.doctor.machine import TABLES, Finding, Machine, ok
 
 _ELSEWHERE = re.compile(
     r"jax_(platform|compilation_cache|persistent_cache|enable_compilation_cache|traceback|logging|log_|debug|dump"

@@ -6,8 +6,7 @@ import math
 import re
 from collections.abc import Iterator
 
-from jaxobs.ops.doctor.findings import Finding, ok
-from jaxobs.ops.doctor.machine import TABLES, Machine
+from jaxobs.ops.doctor.machine import TABLES, Finding, Machine, ok
 
 _RANGE = re.compile(r"range \[(-?[\d.]+), (-?[\d.]+)\]")
 _COUNTED = re.compile(

@@ -1,21 +1,142 @@
-"""A function: what it cost to compile and why, its program, its times, its call sites, and what went wrong."""
+"""Details behind a row: everything that is known of one finding, function or compilation."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from jaxobs.facts.compilations import EAGER, PHASES, Compilation
-from jaxobs.facts.functions import FunctionState
+from jaxobs.base.symptoms import SECTIONS, symptom_url
+from jaxobs.facts.compilations import EAGER, PHASES, CacheLookup, Change, Compilation
+from jaxobs.facts.findings import Finding
+from jaxobs.facts.functions import MEMORY_SECTIONS, FunctionState
 from jaxobs.facts.histograms import Histogram
+from jaxobs.facts.verdicts import VerdictFinding
 from jaxobs.views.terminal import Overview, Surface
+from jaxobs.views.terminal.findings import STYLES
 from jaxobs.views.terminal.lines import Column, Line, heading, plain, row, sentence
-from jaxobs.views.terminal.text import ago, clock, duration, flops, number, size, tail
-from jaxobs.views.top.details.compilations import change, phases, program_facts
+from jaxobs.views.terminal.text import ago, clock, duration, flops, number, program_bytes, size, tail
 from jaxobs.views.top.prose import bullets, facts, part, text
 
 MOST_COMPILATIONS = 50
 MOST_SITES = 10
+
+
+def compilation(view: Overview, event: Compilation, surface: Surface) -> list[Line]:
+    """All that its event says."""
+    return [
+        *text(event.reason.removeprefix(f"`{event.function}`: "), surface),
+        [],
+        *facts(_about_compilation(event), surface),
+        *part("Changes from the nearest earlier signature", bullets(map(change, event.changes), surface)),
+        *part("Program", facts(program_facts(event.flops, event.bytes_accessed, event.memory), surface)),
+        *part("Persistent cache", facts(_cache(event, view.lookups), surface)),
+    ]
+
+
+def change(each: Change) -> str:
+    """`batch['image']: float32[128,8,8] to float32[5,8,8] (shape)`."""
+    return f"{each.path or each.what}: {each.before} to {each.after}{f' ({each.what})' if each.path else ''}"
+
+
+def phases(seconds: Mapping[str, float]) -> str:
+    """`trace 120 ms, lower 60 ms, compile 800 ms`."""
+    return ", ".join(f"{each.replace('_', ' ')} {duration(seconds[each])}" for each in PHASES if each in seconds)
+
+
+def program_facts(operations: float | None, accessed: float | None, memory: Mapping[str, int]) -> list[tuple[str, str]]:
+    """Cost of one execution of a program, by the compiler's analysis."""
+    sections = ", ".join(f"{each} {size(memory[each])}" for each in MEMORY_SECTIONS if memory.get(each))
+    total = size(program_bytes(memory))
+    return [
+        ("Memory", f"{total} on each device: {sections}" if total else ""),
+        ("Operations", flops(operations)),
+        ("Data moved", size(None if accessed is None else int(accessed))),
+    ]
+
+
+def _about_compilation(event: Compilation) -> list[tuple[str, str]]:
+    return [
+        ("Function", event.function),
+        ("Cause", event.cause + (f", transformation `{event.transform}`" if event.transform else "")),
+        ("Call site", event.call_site or ""),
+        ("In a library", event.library_site or ""),
+        ("Time", clock(event.time, "%Y-%m-%d %H:%M:%S")),
+        ("Took", f"{duration(sum(event.phases.values()))}: {phases(event.phases)}" if event.phases else ""),
+        ("Fingerprint", event.fingerprint or ""),
+        ("Event", f"number {event.sequence}" if event.sequence else ""),
+    ]
+
+
+def _cache(event: Compilation, lookups: Sequence[CacheLookup]) -> list[tuple[str, str]]:
+    # A lookup has the function and the time of its compilation.
+    asked = [each for each in lookups if (each.function, each.time) == (event.function, event.time)]
+    missed = "".join(each.reason or "" for each in asked[:1])
+    differs = ", ".join(name for each in asked[:1] for name in each.differs)
+    return [
+        ("Result", event.cache),
+        ("Not stored", event.uncached_detail or (event.uncached_because or "").replace("_", " ")),
+        ("Missed", missed),
+        ("Key differs", differs),
+    ]
+
+
+def finding(view: Overview, found: Finding, surface: Surface) -> list[Line]:
+    """All that is known of it; if no sentence shows it, the compilations that belong to it."""
+    entries = {} if view.snapshot.verdict is None else {each.id: each for each in view.snapshot.verdict.findings}
+    entry = entries.get(found.id)
+    severity = entry.severity if entry is not None else found.severity
+    cause = entries.get(entry.caused_by or "") if entry is not None else None
+    follow = [each.title for each in entries.values() if each.caused_by == found.id]
+    mine = [each for each in view.compilations if each.sequence in set(found.sequences)]
+    return [
+        plain(f" {severity.upper()}", "dim" if found.ended is not None else STYLES[severity]),
+        *text(found.summary, surface),
+        *part("What to do", text(found.advice, surface, "good") if found.advice else []),
+        [],
+        *facts(_about_finding(found, entry), surface),
+        *part("Follows from", text(cause.title, surface) if cause is not None else []),
+        *part("Followed by", bullets(follow, surface)),
+        *part("Evidence", bullets(found.evidence, surface)),
+        *part("Compilations", [] if found.evidence else bullets(map(_told, reversed(mine)), surface)),
+    ]
+
+
+def _about_finding(found: Finding, entry: VerdictFinding | None) -> list[tuple[str, str]]:
+    where = entry.where if entry is not None else None
+    return [
+        ("Finding", found.finding),
+        ("Function", "" if found.function == "<unknown>" else found.function),
+        ("About", found.subject),
+        ("Call site", found.where or where or ""),
+        ("Cost", _cost(found, entry)),
+        ("Count", number(found.count) if found.count else ""),
+        ("Since", clock(found.since, "%Y-%m-%d %H:%M:%S") if found.since else ""),
+        ("Over since", clock(found.ended, "%Y-%m-%d %H:%M:%S") if found.ended else ""),
+        ("By symptom", _symptom(found.finding)),
+    ]
+
+
+def _symptom(kind: str) -> str:
+    """The section and the page: an address with the section in it is wider than many a terminal."""
+    section = SECTIONS.get(kind)
+    return "" if section is None else f'"{section}" in {symptom_url()}'
+
+
+def _cost(found: Finding, entry: VerdictFinding | None) -> str:
+    """Seconds that the advice would have saved, if the verdict knows them; else the seconds that were lost."""
+    if entry is None:
+        known = [duration(found.seconds) if found.seconds else "", size(found.bytes)]
+    else:
+        cost = entry.cost
+        share = f" ({cost.share:.0%} of the time)" if cost.share is not None and cost.share >= 0.005 else ""
+        known = [f"{duration(cost.seconds)}{share}" if cost.seconds else "", size(cost.bytes)]
+    return ", ".join(each for each in known if each)
+
+
+def _told(event: Compilation) -> str:
+    at = f" at {event.where}" if event.where else ""
+    took = duration(sum(event.phases.values()))
+    return f"{clock(event.time)} {event.cause}, {took}{at}: {event.reason.removeprefix(f'`{event.function}`: ')}"
 
 
 def function(view: Overview, state: FunctionState, surface: Surface) -> list[Line]:

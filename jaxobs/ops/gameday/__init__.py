@@ -1,10 +1,9 @@
 """Game days: a fault in the demo's training run, for a team that rehearses alert, runbook and diagnosis.
 
-A fault is a module in `faults/`, found by that folder. `rehearsal` is the program that it is put into, and `running`
+`faults` has the faults. `rehearsal` is the program that it is put into, and `running`
 starts that in a process of its own and judges what `jaxobs diagnose` says of it.
 """
 
 from __future__ import annotations
 
 from jaxobs.ops.gameday.fault_types import Fault as Fault
-from jaxobs.ops.gameday.faults import faults as faults

@@ -18,7 +18,7 @@ from jaxobs.instruments.inputs import data
 from jaxobs.instruments.nonfinite import watch
 from jaxobs.instruments.stepping import step
 from jaxobs.ops.gameday.fault_types import Fault, Scene
-from jaxobs.ops.gameday.faults import faults
+from jaxobs.ops.gameday.faults import FAULTS
 
 LOG = logging.getLogger("train")
 EVERY = 20
@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> None:
     logging.Formatter.converter = time.gmtime
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
     name, seed, onset, pause, folder = arguments
-    train(faults()[name], Scene(random.Random(int(seed)), Path(folder)), float(onset), float(pause))
+    train(FAULTS[name], Scene(random.Random(int(seed)), Path(folder)), float(onset), float(pause))
 
 
 def train(fault: Fault, scene: Scene, onset: float, pause: float) -> None:

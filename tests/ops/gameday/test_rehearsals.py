@@ -11,13 +11,12 @@ import pytest
 from jaxobs.ops.diagnosis.knowledge import CAUSE
 from jaxobs.ops.diagnosis.known import known
 from jaxobs.ops.diagnosis.result import Diagnosis
-from jaxobs.ops.gameday import Fault, faults, telling
+from jaxobs.ops.gameday import Fault, telling
 from jaxobs.ops.gameday.fault_types import Scene
+from jaxobs.ops.gameday.faults import FAULTS
 from jaxobs.ops.gameday.running import Ended, RehearsalError, rehearsal
 from jaxobs.ops.monitoring import rules
 from tools.ports import free_port
-
-FAULTS = faults()
 
 
 def rehearsed(name: str, folder: Path, fault: Fault | None = None, seed: int = 7) -> Ended:

@@ -8,8 +8,7 @@ from typing import TypeVar
 
 from jaxobs.facts.accelerators import AcceleratorState
 from jaxobs.facts.compilations import PHASES, CacheState
-from jaxobs.facts.functions import MEMORY_SECTIONS, FunctionState, ProgramState
-from jaxobs.facts.histograms import Histogram
+from jaxobs.facts.functions import MEMORY_SECTIONS, FunctionState, Histogram, ProgramState
 from jaxobs.facts.inputs import InputState
 from jaxobs.facts.loops import LoopState
 from jaxobs.facts.memory import DeviceMemory, DeviceState, account

@@ -1,11 +1,20 @@
-"""The functions of a program, and the programs they were compiled to."""
+"""The functions of a program, the programs they were compiled to, and durations counted in buckets."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from jaxobs.facts.histograms import Histogram
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """Counts in buckets: `counts[i]` observations were at most `bounds[i]`, the last one has no bound."""
+
+    bounds: tuple[float, ...]
+    counts: tuple[int, ...]
+    """Not cumulative; one longer than `bounds`."""
+    sum: float
+
 
 FASTPATH_CAUSES = (
     "new_signature", "effects", "arguments", "outputs", "configuration", "cache_full", "stuck_entry", "unknown",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from jaxobs.facts.histograms import Histogram
+from jaxobs.facts.functions import Histogram
 
 REQUEST_COLD = ("true", "false", "unknown")
 """Whether something compiled, or was loaded from the persistent cache, inside a request; unknown where jaxobs was not

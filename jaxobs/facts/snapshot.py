@@ -9,8 +9,7 @@ from jaxobs.facts.accelerators import AcceleratorState
 from jaxobs.facts.compilations import CacheState, OpenCompilation
 from jaxobs.facts.errors import OutOfMemory
 from jaxobs.facts.findings import Finding
-from jaxobs.facts.functions import FunctionState
-from jaxobs.facts.histograms import Histogram
+from jaxobs.facts.functions import FunctionState, Histogram
 from jaxobs.facts.inputs import InputState
 from jaxobs.facts.loops import LoopState
 from jaxobs.facts.memory import ArrayGroup, DeviceState, Headroom

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from jaxobs.facts.histograms import Histogram
+from jaxobs.facts.functions import Histogram
 
 TIME_CATEGORIES = (
     "init", "trace", "compile", "cache_load", "input_wait", "step", "checkpoint", "eval", "transfer", "idle",

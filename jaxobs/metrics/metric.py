@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TypeVar
 
-from jaxobs.facts.functions import FunctionState
-from jaxobs.facts.histograms import Histogram
+from jaxobs.facts.functions import FunctionState, Histogram
 from jaxobs.facts.snapshot import Snapshot
 
 T = TypeVar("T")

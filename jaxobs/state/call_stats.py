@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from jaxobs.base import threads
 from jaxobs.facts.compilations import OTHER
-from jaxobs.facts.histograms import Histogram
+from jaxobs.facts.functions import Histogram
 from jaxobs.metrics.buckets import DEVICE_BOUNDS, DISPATCH_BOUNDS
 
 MOST_ERROR_TYPES = 16

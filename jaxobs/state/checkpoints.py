@@ -12,7 +12,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from jaxobs.base import threads
-from jaxobs.facts.histograms import Histogram
+from jaxobs.facts.functions import Histogram
 from jaxobs.facts.wall import CHECKPOINT_OPERATIONS
 from jaxobs.internals.source_files import user_line
 from jaxobs.metrics.buckets import CHECKPOINT_BOUNDS

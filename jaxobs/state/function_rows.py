@@ -10,8 +10,7 @@ from typing import Any
 from jaxobs.base.config import Settings
 from jaxobs.facts.compilations import EAGER, OTHER, Compilation
 from jaxobs.facts.errors import OutOfMemory
-from jaxobs.facts.functions import FunctionState, ProgramState
-from jaxobs.facts.histograms import Histogram
+from jaxobs.facts.functions import FunctionState, Histogram, ProgramState
 from jaxobs.metrics.buckets import PHASE_BOUNDS
 from jaxobs.state.call_stats import CallStats, MutableHistogram, label
 

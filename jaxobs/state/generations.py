@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from jaxobs.base import threads
-from jaxobs.facts.histograms import Histogram
+from jaxobs.facts.functions import Histogram
 from jaxobs.metrics.buckets import FIRST_TOKEN_BOUNDS, OUTPUT_TOKEN_BOUNDS, TOKEN_BOUNDS
 from jaxobs.state.call_stats import MutableHistogram
 

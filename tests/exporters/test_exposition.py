@@ -21,8 +21,7 @@ from jaxobs.base.config import Settings
 from jaxobs.exporters.forms import exposition
 from jaxobs.exporters.forms.exposition import MOST_SERIES, OPENMETRICS, TEXT, Renderer, SnapshotCollector
 from jaxobs.exporters.prometheus import negotiate
-from jaxobs.facts.functions import INSTRUCTION_KINDS, MEMORY_SECTIONS
-from jaxobs.facts.histograms import Histogram
+from jaxobs.facts.functions import INSTRUCTION_KINDS, MEMORY_SECTIONS, Histogram
 from jaxobs.facts.memory import DeviceMemory, DeviceState
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.metrics.catalogue import METRICS

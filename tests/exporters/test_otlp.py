@@ -31,7 +31,7 @@ from jaxobs.exporters.otel import conventions, counting, providers, wanted
 from jaxobs.facts.accelerators import AcceleratorState
 from jaxobs.facts.errors import OomCause, OutOfMemory
 from jaxobs.facts.findings import Finding
-from jaxobs.facts.histograms import Histogram as Counts
+from jaxobs.facts.functions import Histogram as Counts
 from jaxobs.facts.requests import RouteState
 from jaxobs.facts.steps import Step
 from jaxobs.metrics import otel_names

@@ -9,7 +9,7 @@ import random
 import pytest
 
 from jaxobs.exporters.otel.instruments import Recorded
-from jaxobs.facts.histograms import Histogram
+from jaxobs.facts.functions import Histogram
 from jaxobs.state.call_stats import MutableHistogram
 
 BOUNDS = (0.001, 0.01, 0.1, 1.0)

@@ -12,8 +12,7 @@ from helpers.made_by_hand import compilation
 from jaxobs.facts.compilations import CacheLookup, CacheState, OpenCompilation
 from jaxobs.facts.errors import Error, OomCause, OutOfMemory
 from jaxobs.facts.findings import Finding
-from jaxobs.facts.functions import FunctionState
-from jaxobs.facts.histograms import Histogram
+from jaxobs.facts.functions import FunctionState, Histogram
 from jaxobs.facts.inputs import InputState
 from jaxobs.facts.loops import HostLine, HostWait, LoopState
 from jaxobs.facts.numbers import NonFinite, WatchedState

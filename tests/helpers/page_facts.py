@@ -10,8 +10,7 @@ from typing import Any
 from jaxobs.facts.compilations import CAUSES, EAGER, CacheLookup, CacheState, Change, Compilation, OpenCompilation
 from jaxobs.facts.events import Event
 from jaxobs.facts.findings import Finding
-from jaxobs.facts.functions import FunctionState
-from jaxobs.facts.histograms import Histogram
+from jaxobs.facts.functions import FunctionState, Histogram
 from jaxobs.facts.memory import DeviceMemory, DeviceState
 from jaxobs.facts.process import ObserverState, ProcessState
 from jaxobs.facts.snapshot import Snapshot

@@ -15,7 +15,7 @@ from helpers.threads import OFTEN, at_once, elsewhere
 
 import jaxobs
 from jaxobs.base import guard
-from jaxobs.facts.histograms import Histogram
+from jaxobs.facts.functions import Histogram
 from jaxobs.facts.requests import RouteState
 from jaxobs.session import lifecycle
 from jaxobs.state import store

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from helpers.made_by_hand import full_store
 
-from jaxobs.facts.histograms import Histogram
+from jaxobs.facts.functions import Histogram
 from jaxobs.facts.kinds import event_types
 from jaxobs.metrics import buckets
 from jaxobs.metrics.catalogue import METRICS

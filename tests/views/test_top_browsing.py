@@ -17,8 +17,7 @@ from helpers.tmux import terminal
 from helpers.top_snapshots import GIB, STARTED, CannedEndpoint, compilations, finding, overview, process, snapshot
 
 from jaxobs.facts.compilations import Change
-from jaxobs.facts.functions import FunctionState, ProgramState
-from jaxobs.facts.histograms import Histogram
+from jaxobs.facts.functions import FunctionState, Histogram, ProgramState
 from jaxobs.facts.verdicts import Cost, Verdict, VerdictFinding
 from jaxobs.views.terminal import Overview, Surface
 from jaxobs.views.terminal.lines import Line, as_text, cells

@@ -26,7 +26,7 @@ from jaxobs.cli import main
 from jaxobs.exporters.targets import _group
 from jaxobs.findings.fleet.support.addresses import Address, Addresses
 from jaxobs.ops.diagnosis.gathering import targets
-from jaxobs.ops.diagnosis.gathering.answers import Asked
+from jaxobs.ops.diagnosis.gathering.http import Asked
 from jaxobs.views import access, client
 from jaxobs.web import endpoints, protection
 from jaxobs.web.server import Handle

@@ -114,7 +114,7 @@ class IncidentReaders:
         def fetch(url: str, timeout: float, **_: object) -> bytes:
             return answers["alerts" if "alerts" in url else "query_range"]
 
-        with mock.patch("jaxobs.ops.diagnosis.gathering.answers.fetch", fetch):
+        with mock.patch("jaxobs.ops.diagnosis.gathering.http.fetch", fetch):
             self._command(["diagnose", "--json", "--prometheus", "http://127.0.0.1:1"])
         return f"{name}: {what}"
 
@@ -131,7 +131,7 @@ class IncidentReaders:
 
         with (
             mock.patch("jaxobs.views.access.opener", lambda url, *_: AnsweringOpener(answers)),
-            mock.patch("jaxobs.ops.diagnosis.gathering.answers.fetch", fetch),
+            mock.patch("jaxobs.ops.diagnosis.gathering.http.fetch", fetch),
         ):
             self._command(["diagnose", "--json", "--target", "http://127.0.0.1:1"])
         return f"{name}: {what}"

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from jaxobs.base import threads
-from jaxobs.facts.histograms import Histogram
+from jaxobs.facts.functions import Histogram
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.metrics.catalogue import METRICS
 from jaxobs.metrics.metric import Labels, Metric, Value

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from jaxobs.facts.accelerators import AcceleratorState
-from jaxobs.facts.histograms import Histogram
+from jaxobs.facts.functions import Histogram
 from jaxobs.facts.requests import RouteState
 from jaxobs.facts.snapshot import Snapshot
 

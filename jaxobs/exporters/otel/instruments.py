@@ -21,7 +21,7 @@ from jaxobs.exporters.forms.exposition import SnapshotCollector
 from jaxobs.exporters.otel import conventions
 from jaxobs.exporters.otel.points import Points, Series
 from jaxobs.exporters.otel.providers import NAME
-from jaxobs.facts.histograms import Histogram
+from jaxobs.facts.functions import Histogram
 from jaxobs.metrics import otel_names
 from jaxobs.metrics.catalogue import METRICS
 from jaxobs.state.exemplars import Exemplars

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jaxobs.base.version import __version__
-from jaxobs.facts.histograms import Histogram
+from jaxobs.facts.functions import Histogram
 from jaxobs.state.exemplars import Exemplar
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from operator import attrgetter
 
-from jaxobs.facts.histograms import Histogram
+from jaxobs.facts.functions import Histogram
 from jaxobs.facts.requests import (
     ENGINE_STATES,
     FINISH_REASONS,

@@ -20,8 +20,7 @@ from jaxobs.ops.agent.subjects import Subject
 from jaxobs.ops.diagnosis import Inputs, gather
 from jaxobs.ops.diagnosis.evidence import ALERT, EVENT, METRIC, Evidence, Observation, Source
 from jaxobs.ops.diagnosis.gathering import prometheus_api
-from jaxobs.ops.diagnosis.gathering.answers import shown
-from jaxobs.ops.diagnosis.gathering.http import NoAnswerError
+from jaxobs.ops.diagnosis.gathering.http import NoAnswerError, shown
 from jaxobs.ops.diagnosis.gathering.prometheus_api import Target, Window
 from jaxobs.ops.monitoring.promql import GROUPING, quoted
 from jaxobs.views import client

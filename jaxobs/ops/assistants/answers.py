@@ -12,7 +12,7 @@ from jaxobs.base.errors import JaxobsError, MissingExtraError
 from jaxobs.ops.agent.acting.desk import Desk
 from jaxobs.ops.assistants.quoting import NOTICE, fitted, paged
 from jaxobs.ops.diagnosis import Inputs
-from jaxobs.ops.diagnosis.gathering.answers import shown
+from jaxobs.ops.diagnosis.gathering.http import shown
 from jaxobs.ops.diagnosis.gathering.places import files
 from jaxobs.views import client
 

@@ -9,8 +9,7 @@ from typing import Any
 from jaxobs.base.errors import JaxobsError
 from jaxobs.ops.assistants.answers import NotGivenError, Sources
 from jaxobs.ops.diagnosis.evidence import clean
-from jaxobs.ops.diagnosis.gathering.answers import shown
-from jaxobs.ops.diagnosis.gathering.http import NoAnswerError
+from jaxobs.ops.diagnosis.gathering.http import NoAnswerError, shown
 from jaxobs.ops.diagnosis.gathering.prometheus_api import NotPrometheusError, Window, ask, dicts
 
 MOST_SERIES = 200

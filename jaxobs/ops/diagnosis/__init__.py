@@ -19,7 +19,7 @@ from jaxobs.ops.diagnosis.gathering import BUDGET
 from jaxobs.ops.diagnosis.gathering import TIMEOUT as TIMEOUT
 from jaxobs.ops.diagnosis.gathering import WINDOW as WINDOW
 from jaxobs.ops.diagnosis.gathering import Inputs as Inputs
-from jaxobs.ops.diagnosis.gathering.answers import Answers
+from jaxobs.ops.diagnosis.gathering.http import Answers
 from jaxobs.ops.diagnosis.gathering.metrics import PROCESS
 from jaxobs.ops.diagnosis.gathering.places import File
 from jaxobs.ops.diagnosis.gathering.prometheus import metric_names

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from jaxobs.base.symptoms import SECTIONS, symptom_url
 from jaxobs.facts.compilations import EAGER, PHASES, CacheLookup, Change, Compilation
 from jaxobs.facts.findings import Finding
-from jaxobs.facts.functions import MEMORY_SECTIONS, FunctionState
-from jaxobs.facts.histograms import Histogram
+from jaxobs.facts.functions import MEMORY_SECTIONS, FunctionState, Histogram
 from jaxobs.facts.verdicts import VerdictFinding
 from jaxobs.views.terminal import Overview, Surface
 from jaxobs.views.terminal.findings import STYLES

@@ -23,7 +23,7 @@ from jaxobs.ops import captures
 from jaxobs.ops.agent.acting.policy import Class, Name, Policy
 from jaxobs.ops.captures import Outcome, failed
 from jaxobs.ops.diagnosis import Inputs, bundles
-from jaxobs.ops.diagnosis.gathering.answers import shown
+from jaxobs.ops.diagnosis.gathering.http import shown
 
 BUNDLES, MOST_BUNDLES = "bundles", 50
 BUNDLE_BYTES, MOST_BYTES = 2**28, 2 * 2**30

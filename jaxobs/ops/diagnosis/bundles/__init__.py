@@ -29,7 +29,7 @@ from jaxobs.ops.diagnosis.bundles.archives import Entry
 from jaxobs.ops.diagnosis.bundles.manifests import DIAGNOSIS, MANIFEST, Clock, Manifest
 from jaxobs.ops.diagnosis.bundles.recording import MOST_OF_AN_ANSWER, Recorded, Recorder
 from jaxobs.ops.diagnosis.gathering import bounded
-from jaxobs.ops.diagnosis.gathering.answers import shown
+from jaxobs.ops.diagnosis.gathering.http import shown
 from jaxobs.ops.diagnosis.gathering.places import EVENT_LOG
 from jaxobs.ops.diagnosis.result import Diagnosis
 

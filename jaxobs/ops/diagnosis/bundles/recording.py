@@ -8,8 +8,7 @@ from pathlib import Path
 from jaxobs.base.errors import JaxobsError
 from jaxobs.ops.diagnosis.bundles.manifests import Answer
 from jaxobs.ops.diagnosis.bundles.staging import FullError, Store
-from jaxobs.ops.diagnosis.gathering.answers import Asked, TooLateError, shown
-from jaxobs.ops.diagnosis.gathering.http import NoAnswerError
+from jaxobs.ops.diagnosis.gathering.http import Asked, NoAnswerError, TooLateError, shown
 
 MOST_OF_AN_ANSWER = 32 * 2**20
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from jaxobs.ops.diagnosis.evidence import ALERT, EVENT, METRIC, Evidence, Observation, Source
 from jaxobs.ops.diagnosis.gathering import event_logs, logs, metrics, prometheus, targets
-from jaxobs.ops.diagnosis.gathering.answers import Answers, Asked
 from jaxobs.ops.diagnosis.gathering.bounded import shares
+from jaxobs.ops.diagnosis.gathering.http import Answers, Asked
 from jaxobs.ops.diagnosis.gathering.instances import processes
 from jaxobs.ops.diagnosis.gathering.log_times import nearest
 from jaxobs.ops.diagnosis.gathering.places import EVENT_LOG, LOG, METRICS_FILE, File, files

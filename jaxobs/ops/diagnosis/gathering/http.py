@@ -1,5 +1,7 @@
 """HTTP with bounds: on the time of the whole answer, and on its size; and what a Prometheus is shown to be let in.
 
+Answers are asked for now, or as they were recorded.
+
 A user and password stand in its address, http://user:password@prometheus:9090, or `JAXOBS_PROMETHEUS_TOKEN` is a bearer
 token. `JAXOBS_PROMETHEUS_HEADERS` holds headers that it wants, such as `X-Scope-OrgID: team-a`, one a line.
 """
@@ -14,11 +16,12 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from http.client import HTTPException
+from typing import Protocol
 
 from jaxobs.base.config import PREFIX
 from jaxobs.base.errors import SettingError
 from jaxobs.ops.in_time import Deadline
-from jaxobs.views import access
+from jaxobs.views import access, client
 
 MOST_BYTES = 8 * 2**20
 _PIECE = 2**16
@@ -26,6 +29,7 @@ _PIECE = 2**16
 TOKEN = f"{PREFIX}PROMETHEUS_TOKEN"
 HEADERS = f"{PREFIX}PROMETHEUS_HEADERS"
 _HEADER = re.compile(r"([!#$%&'*+.^_`|~\w-]+):[ \t]*([\x20-\x7e]*)", re.ASCII)
+_CREDENTIALS = re.compile(r"(^|//)[^/@\s`]+@")
 
 
 class NoAnswerError(Exception):
@@ -105,3 +109,48 @@ def _refused(code: int, url: str) -> str:
     if os.environ.get(TOKEN) or "@" in urllib.parse.urlsplit(url).netloc:
         return ": it refuses the credentials"
     return f": it wants credentials; set `{TOKEN}`, or put user and password into the address"
+
+
+class Answers(Protocol):
+    """Where answers come from. Whoever records them stands between."""
+
+    def of_process(self, address: str, timeout: float) -> bytes:
+        """What the API of a process answers.
+
+        Raises:
+          JaxobsError: nothing does, or it is no process of jaxobs.
+        """
+
+    def of_server(self, address: str, timeout: float, until: float | None = None) -> bytes:
+        """What `/metrics` of a process, or any path of another server, answers.
+
+        Args:
+          until: when to ask no more, by `time.monotonic`.
+
+        Raises:
+          TooLateError: that time is over.
+          NoAnswerError: there is no answer, or none that can be used.
+        """
+
+
+class TooLateError(NoAnswerError):
+    """The time for all questions is used up."""
+
+
+class Asked:
+    """The answers of now."""
+
+    def of_process(self, address: str, timeout: float) -> bytes:
+        """Asks."""
+        return client.get(address, timeout)
+
+    def of_server(self, address: str, timeout: float, until: float | None = None) -> bytes:
+        """Asks."""
+        if until is not None and time.monotonic() > until:
+            raise TooLateError("it is too late to ask")
+        return fetch(address, timeout, endpoint=urllib.parse.urlsplit(address).path.endswith("/metrics"))
+
+
+def shown(text: str) -> str:
+    """An address, or a text with addresses in it, without what may be a name and a password."""
+    return _CREDENTIALS.sub(r"\1", text)

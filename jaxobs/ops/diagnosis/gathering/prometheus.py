@@ -13,8 +13,7 @@ from typing import Any
 from jaxobs.ops.diagnosis.counters import BUILD, since
 from jaxobs.ops.diagnosis.evidence import ALERT, MOST_TEXT, Observation, Source
 from jaxobs.ops.diagnosis.gathering import lives, metrics
-from jaxobs.ops.diagnosis.gathering.answers import Answers, Asked, TooLateError, shown
-from jaxobs.ops.diagnosis.gathering.http import NoAnswerError
+from jaxobs.ops.diagnosis.gathering.http import Answers, Asked, NoAnswerError, TooLateError, shown
 from jaxobs.ops.diagnosis.gathering.prometheus_api import MOST_SERIES, Window, ask, dicts, labels_of, points_of
 from jaxobs.ops.diagnosis.knowledge import FINDINGS, UP
 from jaxobs.ops.monitoring import promql

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jaxobs.base import json_lines
-from jaxobs.ops.diagnosis.gathering.answers import Answers, Asked
-from jaxobs.ops.diagnosis.gathering.http import NoAnswerError
+from jaxobs.ops.diagnosis.gathering.http import Answers, Asked, NoAnswerError
 
 MOST_SERIES = 500
 """Series of one answer."""

@@ -11,8 +11,7 @@ from jaxobs.facts.process import Manifest
 from jaxobs.ops.diagnosis.counters import STARTED
 from jaxobs.ops.diagnosis.evidence import EVENT, INTERNAL, LAST, METRIC, Observation, Source
 from jaxobs.ops.diagnosis.gathering import event_logs, metrics
-from jaxobs.ops.diagnosis.gathering.answers import Answers, shown
-from jaxobs.ops.diagnosis.gathering.http import NoAnswerError
+from jaxobs.ops.diagnosis.gathering.http import Answers, NoAnswerError, shown
 from jaxobs.ops.diagnosis.knowledge import FINDINGS
 from jaxobs.views import client
 

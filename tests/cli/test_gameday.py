@@ -11,18 +11,18 @@ import pytest
 from helpers.run_programs import environment
 
 from jaxobs import cli
-from jaxobs.ops.gameday import faults
+from jaxobs.ops.gameday.faults import FAULTS
 from tools.ports import free_port
 
 
 def test_list(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["gameday", "--list"]) == 0
     said = capsys.readouterr().out
-    for name, each in faults().items():
+    for name, each in FAULTS.items():
         assert f"\n{name}: " in f"\n{said}"
         assert f"runbooks/{each.alert}.md" in said
     assert cli.main(["gameday", "--list", "--json"]) == 0
-    assert set(json.loads(capsys.readouterr().out)) == set(faults())
+    assert set(json.loads(capsys.readouterr().out)) == set(FAULTS)
 
 
 @pytest.mark.slow

@@ -117,16 +117,16 @@ def _handles(frame: FrameType, interrupted: FrameType) -> bool:
 class guarded:  # noqa: N801 - read as a word: `with guarded("place"):`
     """Swallows and counts whatever the block raises."""
 
-    __slots__ = ("_own", "_where")
+    __slots__ = ("_where",)
 
-    def __init__(self, where: str, own: int = 1) -> None:
-        self._where, self._own = where, own
+    def __init__(self, where: str) -> None:
+        self._where = where
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> bool:
-        if error is None or _passes(error, self._own):
+        if error is None or _passes(error, 1):
             return False
         internal_error(self._where, error)
         return not _raise_errors
@@ -138,9 +138,15 @@ def guard(where: str) -> Callable[[Callable[P, R]], Callable[P, R | None]]:
     def decorate(fun: Callable[P, R]) -> Callable[P, R | None]:
         @functools.wraps(fun)
         def call(*args: P.args, **kwargs: P.kwargs) -> R | None:
-            with guarded(where, 2):
+            try:  # not `guarded`, which is three calls more
                 return fun(*args, **kwargs)
-            return None
+            except BaseException as error:
+                if _passes(error, 2):
+                    raise
+                internal_error(where, error)
+                if _raise_errors:
+                    raise
+                return None
 
         return call
 

@@ -29,7 +29,7 @@ from jaxobs.ops.monitoring.generate import kubernetes
 from jaxobs.ops.monitoring.site import Site
 
 OTHERS = {
-    "amtool", "apt-get", "cat", "cd", "cut", "dmesg", "docker", "git", "go", "head", "helm",
+    "amtool", "apt-get", "cat", "cd", "cut", "df", "dmesg", "du", "docker", "git", "go", "head", "helm",
     "jq", "kill", "kubectl", "ls", "memray", "mv", "nvidia-smi", "pprof", "prometheus", "promtool",
     "ps", "py-spy", "pytest", "sort", "ss", "tail", "timeout", "top", "uniq", "wc",
     "xargs",

@@ -34,6 +34,7 @@ OWN = {
     "jaxobs/ops/monitoring/boards/__init__.py": _COMES,
     "jaxobs/ops/monitoring/recordings/__init__.py": _COMES,
     "jaxobs/ops/monitoring/rules/__init__.py": _COMES,
+    "jaxobs/recorder/host.py": _PROC,
     "jaxobs/recorder/moment.py": _PROC,
 }
 """Modules that open nothing from outside, with what it is."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from jaxobs.base import callers
 from jaxobs.base.errors import SettingError
 from jaxobs.base.files.claim import Claim
+from jaxobs.ops import given_files
 from jaxobs.ops.agent import serving, suggestions, summaries
 from jaxobs.ops.agent.acting import policy
 from jaxobs.ops.agent.acting.record import Record
@@ -80,10 +81,7 @@ def serve(args: argparse.Namespace, say: Callable[[str], None], warn: Callable[[
 def _destinations(args: argparse.Namespace) -> Destinations:
     given = {each.name: getattr(args, each.name, None) for each in dataclasses.fields(Destinations)}
     if args.webhook_template:
-        try:
-            given["template"] = Path(args.webhook_template).read_text(encoding="utf-8")
-        except (OSError, ValueError) as error:
-            raise SettingError(f"--webhook-template {args.webhook_template!r} cannot be read: {error}.") from None
+        given["template"] = given_files.text(Path(args.webhook_template))
     return Destinations(**{name: value for name, value in given.items() if value})
 
 

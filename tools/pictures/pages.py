@@ -60,7 +60,9 @@ DRAWN = {
     "live-page": Drawn(
         185, ("-m", "jaxobs", "demo", "--minutes", "5", "--port", "0"), screen=Screen(height=1100, whole=True)
     ),
-    "verdict": Drawn(120, ("-m", "jaxobs", "demo", "--minutes", "5", "--port", "0"), screen=Screen(1200, 450)),
+    "verdict": Drawn(
+        90, ("-m", "jaxobs", "run", "--port", "0", "--sample-interval", "1", "leaking.py"), screen=Screen(1200, 450)
+    ),
     "report": Drawn(0, screen=Screen(whole=True)),
 }
 """By picture; `report` is drawn of a run that has ended."""

@@ -44,7 +44,9 @@ def figures() -> dict[str, float]:
 
 def memory(known: Mapping[str, float] | None = None) -> dict[str, int]:
     """The host's memory and this process's part, in bytes, by `known` or as it is now: for reports."""
-    known = figures() if known is None else known
+    if known is None:
+        _limits.cache_clear()  # the program may have set one since
+        known = figures()
     names = {
         "total": f"{HOST}total_bytes", "available": f"{HOST}available_bytes",
         "resident": "process_resident_memory_bytes",

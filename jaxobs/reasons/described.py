@@ -33,6 +33,8 @@ _ARRAYS = ("ArrayImpl", "PRNGKeyArray", "Ref", "ArrayRef", "MutableArray")
 """Classes of JAX whose `__repr__` shows what an array holds."""
 _LONG = ("PyTreeDef", "Jaxpr", "ClosedJaxpr", "JaxprEqn")
 """Classes of JAX whose `__repr__` takes as long as a program is large, or runs that of the program's objects."""
+_HOLD = ("_partitions", "axis_names", "spec", "mesh")
+"""Attributes of JAX's shardings and meshes that hold the names of axes, which may be objects of the program."""
 name_of, qualname, module_of = (vars(type)[name].__get__ for name in ("__name__", "__qualname__", "__module__"))
 """Names of a class and of its module, whatever its metaclass would give for them."""
 
@@ -99,13 +101,32 @@ def _told(value: Any, left: list[int], depth: int) -> str:
     for base in _CONTAINERS:
         if issubclass(kind, base):
             return _container(value, kind, base, left, depth)
-    module = module_of(kind)
-    if type(module) is str and module.partition(".")[0] in _LIBRARIES:
+    if _is_of_a_library(kind):
         numpy = sys.modules.get("numpy")
         if name in _ARRAYS or (numpy is not None and issubclass(kind, numpy.ndarray)):
             return f"{value.dtype}[{','.join(map(str, value.shape))}]"
+        if not _is_plain(value):
+            return f"{name}({_pairs((('', each) for each in _held(value)), left, depth)})"
         return name if name in _LONG else repr(value)[:MOST_TEXT]
-    return f"<{module}.{name} object>"
+    return f"<{module_of(kind)}.{name} object>"
+
+
+def _is_of_a_library(kind: type) -> bool:
+    module = module_of(kind)
+    return type(module) is str and module.partition(".")[0] in _LIBRARIES
+
+
+def _is_plain(value: Any) -> bool:
+    """Returns whether the `repr` of a library's object prints no object of the program with it."""
+    if type(value) in (tuple, frozenset):
+        return all(map(_is_plain, value))
+    if _is_of_a_library(type(value)):
+        return all(map(_is_plain, _held(value)))
+    return type(value) is str or type(value) in _SIMPLE
+
+
+def _held(value: Any) -> list[Any]:
+    return [getattr(value, name) for name in _HOLD if hasattr(value, name)]
 
 
 def _container(value: Any, kind: type, base: Any, left: list[int], depth: int) -> str:

@@ -89,6 +89,8 @@ HOSTILE: dict[str, Callable[[], Any]] = {
     "dataclass": lambda: Config(Fatal()), "slots": lambda: Slotted(Untouchable()),
     "named tuple": lambda: Pair(Fatal(), (Untouchable(),)), "items": lambda: [(Fatal(),), {"a": Fatal()}, {Fatal()}],
     "partial": lambda: functools.partial(len, Fatal(), key=Untouchable()), "class": lambda: Fatal,
+    "axes": lambda: jax.sharding.PartitionSpec(Config(1)),
+    "axes of a mesh": lambda: jax.sharding.Mesh(np.array(jax.devices()[:1]), (Config(1),)),
     "metaclass": lambda: object.__new__(classes[0]), "class of a metaclass": lambda: (classes[0],),
 }  # fmt: skip
 

@@ -118,11 +118,9 @@ def _is_of_a_library(kind: type) -> bool:
 
 def _is_plain(value: Any) -> bool:
     """Returns whether the `repr` of a library's object prints no object of the program with it."""
-    if type(value) in (tuple, frozenset):
-        return all(map(_is_plain, value))
-    if _is_of_a_library(type(value)):
-        return all(map(_is_plain, _held(value)))
-    return type(value) is str or type(value) in _SIMPLE
+    kind = type(value)
+    parts = value if kind in (tuple, frozenset) else _held(value) if _is_of_a_library(kind) else None
+    return kind in (str, *_SIMPLE) if parts is None else all(map(_is_plain, parts))
 
 
 def _held(value: Any) -> list[Any]:

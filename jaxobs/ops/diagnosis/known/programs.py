@@ -6,9 +6,9 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from jaxobs.ops.diagnosis.damaged_files import DAMAGED
 from jaxobs.ops.diagnosis.evidence import END, EVENT, LINE, METRIC, Evidence, Observation
 from jaxobs.ops.diagnosis.knowledge import Functions
+from jaxobs.ops.diagnosis.known.storage import DAMAGED
 
 _CALLS = "jax_function_calls_total"
 _LEAST_REQUESTS = 5

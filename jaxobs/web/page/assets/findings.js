@@ -72,7 +72,8 @@ function updateFinding(row, finding, entries) {
   setTitle(row.figures, finding.since > 0 ? `${moment(finding.since)} to ${moment(finding.time)}` : "");
   redraw(row.summary, finding.summary, () => sentence(finding.summary));
   redraw(row.advice, finding.advice, () => (finding.advice ? [h("strong", { text: "Do" }), ...sentence(finding.advice)] : []));
-  const above = [...entries.keys()][0] === finding.id && entry.title === finding.summary && entry.do === finding.advice; // by the verdict
+  const above = [...entries.keys()][0] === finding.id && entry.title === finding.summary && entry.do === finding.advice
+    && verdictOf(page.snap).headline.startsWith(entry.title); // the verdict says it
   show(row.summary, !above);
   show(row.advice, !above && Boolean(finding.advice));
   redraw(row.picture, finding.data, () => [sizesPicture(finding)].filter(Boolean));

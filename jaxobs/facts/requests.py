@@ -125,7 +125,7 @@ class RouteState:
     http: tuple[HttpRequests, ...] = ()
     """Requests that came through a middleware, by method, scheme and status."""
     failure: RequestFailure | None = None
-    """The exception of a late request that failed; None if none raised."""
+    """The exception of a late request that failed; None if it raised none."""
     waited: int = 0
     """Requests that compiled nothing, but spent most of their time while something compiled elsewhere in the process,
     ended after it, and took at least twice their route's median once that is known: they waited for its program, or for

@@ -214,9 +214,9 @@ class request(Generating):  # noqa: N801 - read as a word: `with request("predic
             route = self._routes.route(self.route)
             if route.name == OTHER and self.route != OTHER:
                 self._store.drop("routes")
-        if error is not None and outcome == "error" and ended > route.told_until:
+        if outcome == "error" and ended > route.told_until:
             route.told_until = ended + TOLD_SECONDS
-            route.failure = RequestFailure(
+            route.failure = None if error is None else RequestFailure(
                 error=type(error).__name__, call_site=user_errors.call_site(error),
                 message=user_errors.text(error)[:MOST_TOLD] if self._store.settings.static_values else None,
             )  # fmt: skip

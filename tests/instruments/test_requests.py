@@ -219,6 +219,10 @@ def test_a_route_has_the_exception_of_a_late_request(monkeypatch: pytest.MonkeyP
     now[0] += 1.5
     refused = urllib.error.URLError(ConnectionRefusedError(111, "Connection refused"))
     assert failure(refused)[:2] == ("URLError", "<urlopen error [Errno 111] Connection refused>")
+    now[0] += 1.5
+    with jaxobs.request("predict") as scope:
+        scope.outcome = "error"
+    assert route("predict").failure is None, "it fails otherwise now"
 
 
 def test_the_latest_requests_are_counted_apart(monkeypatch: pytest.MonkeyPatch) -> None:

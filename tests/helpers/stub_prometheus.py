@@ -54,17 +54,18 @@ class Stub:
                 ]
             }
         elif parts.path == "/api/v1/query_range":
-            data["result"] = self._matrix(asked["query"], float(asked["start"]), float(asked["end"]))
+            times = [float(asked[each]) for each in ("start", "end", "step")]
+            data["result"] = self._matrix(asked["query"], *times)
         return json.dumps({"status": "success", "data": data}).encode()
 
-    def _matrix(self, query: str, start: float, end: float) -> list[dict[str, Any]]:
+    def _matrix(self, query: str, start: float, end: float, step: float) -> list[dict[str, Any]]:
         name = next(iter(re.findall(r"\b(?:jax\w+|up|ALERTS)\b", query)), "")
-        moments = [start + 60 * number for number in range(int((end - start) // 60) + 1)]
+        moments = [start + step * number for number in range(int((end - start) // step) + 1)]
         return [
             {
                 "metric": labels,
                 "values": [
-                    [at, str(value * number if name.endswith("_total") else value)] for number, at in enumerate(moments)
+                    [at, str(value * (at - start) / 60 if name.endswith("_total") else value)] for at in moments
                 ],
             }
             for labels, value in self.series.get(name, [])

@@ -15,7 +15,7 @@ MOST_ALERTS = 100
 """Alerts that an incident keeps."""
 
 MOST_CHECKS = 3
-"""Verifications of an incident: without data it is tried again, later each time."""
+"""Verifications of an incident that do not show a recovery; each is later than the one before."""
 MOST_GIVING_WAY = 20
 MOST_LOOKS = 3
 """Investigations of an incident that remains inconclusive, but for those that a new alert causes."""
@@ -73,7 +73,9 @@ class Incident(BaseModel):
     revision: int = 0
     notifications: int = 0
     checks: int = 0
-    """Verifications that had no data."""
+    """Verifications that did not show a recovery."""
+    checked_at: float | None = None
+    """Time of the last of them."""
     left_out: int = 0
     """Alerts beyond the bound."""
     unconfirmed: bool = False
@@ -119,7 +121,7 @@ class Incident(BaseModel):
         elif not fires and self.phase == WAITING:
             self.resolved_at = now
         elif fires:
-            self.resolved_at, self.checks = None, 0
+            self.resolved_at, self.checked_at, self.checks = None, None, 0
             if self.phase == RESOLVING:
                 self.phase = REPORTED
             if is_new:

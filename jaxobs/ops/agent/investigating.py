@@ -128,9 +128,9 @@ def _report(
 
 
 def verify(incident: Incident, report: Report, where: Where, *, clock: Callable[[], float] = time.time) -> Verification:
-    """Asks the same steps and diagnoses again, about the time after the alerts had resolved."""
+    """Asks the same steps and diagnoses again, about the time since the alerts' end or the last verification."""
     now = clock()
-    since = incident.resolved_at or now
+    since = incident.checked_at or incident.resolved_at or now
     window = Window(end=now, seconds=max(now - since, 1.0), step=max(1.0, (now - since) / 20))
     seen, answers = _both(incident, where, window, [each for each in report.runbooks if each in runbooks.TABLE], since)
     after = looking.only_since(seen.evidence, since)
@@ -143,10 +143,7 @@ def verify(incident: Incident, report: Report, where: Where, *, clock: Callable[
 
     def outcome() -> tuple[str, str]:
         if again:
-            return (
-                "not_recovered",
-                f"The evidence after the alerts had resolved shows it again: {', '.join(sorted(again))}.",
-            )
+            return "not_recovered", f"The evidence since then shows the fault again: {', '.join(sorted(again))}."
         if firing:
             return "not_recovered", f"Prometheus reports alerts again: {', '.join(sorted(firing))}."
         if unread:

@@ -291,7 +291,7 @@ class Agent:
         verification = None
         if report is not None:
             verification = investigating.verify(incident, report, self._where)
-            if verification.result == "no_data" and self._check_again(key):
+            if verification.result != "recovered" and self._check_again(key):
                 return
         with self._changed:
             if self._board.open[key].phase != RESOLVING:
@@ -313,13 +313,14 @@ class Agent:
             self.store.forget(incident)
 
     def _check_again(self, key: str) -> bool:
-        """Returns whether there was nothing to see and the incident is verified once more."""
+        """Returns whether the incident is verified once more, about the time from now on."""
         with self._changed:
             incident = self._board.open[key]
             incident.checks += 1
             if incident.checks >= MOST_CHECKS:
                 return False
-            incident.due_at = time.time() + max(1.0, self._settle) * 2**incident.checks
+            incident.checked_at = time.time()
+            incident.due_at = incident.checked_at + max(1.0, self._settle) * 2**incident.checks
         self._keep(key)
         return True
 

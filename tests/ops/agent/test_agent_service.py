@@ -179,6 +179,22 @@ def test_an_alert_that_still_fires_has_not_recovered(tmp_path: pathlib.Path, stu
         assert result["result"] == "not_recovered" and "JaxTargetDown" in result["because"]
 
 
+def test_what_has_passed_by_the_next_verification_has_recovered(tmp_path: pathlib.Path, stub: Stub) -> None:
+    with service(tmp_path, stub.url) as agent:
+        agent.post(webhook())
+        agent.await_report(revision=1)
+        agent.post(webhook(status="resolved"))
+
+        def checked() -> bool:
+            kept = [json.loads(each.read_text()) for each in (agent.folder / "state").glob("*.json")]
+            return any(each.get("checks") for each in kept)
+
+        until(checked)
+        stub.series, stub.alerts = dict(ALIVE), []
+        verification = agent.await_report(state="closed")["verification"]
+        assert verification["result"] == "recovered", verification["because"]
+
+
 def test_an_incident_survives_the_agent(tmp_path: pathlib.Path, stub: Stub) -> None:
     stub.hang = threading.Event()
     with service(tmp_path, stub.url) as agent:

@@ -44,8 +44,8 @@ class Break:
 
 
 BREAKS = {
+    "frozen": Break("JaxTargetDown", "process_stuck", "frozen-1"),  # First: JAX ends its peer after 100 s.
     "dependency": Break("JaxRequestErrorsHigh", "dependency_unavailable", "dependency-0", closes=False),
-    "frozen": Break("JaxTargetDown", "process_stuck", "frozen-1"),
     "full": Break("JaxobsInternalErrors", "disk_full", "full-0"),
     "gradual": Break("JaxInputBound", "input_bound", "gradual-0"),
     "hog": Break("JaxLastExitKilled", "host_out_of_memory", "hog-0"),
@@ -113,13 +113,17 @@ class Drill:
             self.launch("hog")
         self.replace("replicas", 2, python=str(OTHER_JAX), XLA_FLAGS="", FAULTY_OTHER="yes")
 
-    def mend(self) -> None:
-        for job in BREAKS:
-            (self.stage.folder / f"{job}-is-broken").unlink(missing_ok=True)
-        self.status = 200
-        self.stage.processes["frozen", 1].send_signal(signal.SIGCONT)
-        self.replace("full", 0)
-        self.replace("replicas", 2)
+    def mend(self, job: str) -> None:
+        (self.stage.folder / f"{job}-is-broken").unlink(missing_ok=True)
+        match job:
+            case "dependency":
+                self.status = 200
+            case "frozen":
+                self.stage.processes["frozen", 1].send_signal(signal.SIGCONT)
+            case "full":
+                self.replace("full", 0)
+            case "replicas":
+                self.replace("replicas", 2)
 
     def replace(self, job: str, index: int, **how: Any) -> None:
         self.stage.processes[job, index].kill()
@@ -129,7 +133,7 @@ class Drill:
 
 @pytest.fixture(scope="module")
 def drill(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drill]:
-    """A drill whose breaks were all told, and then mended."""
+    """A drill whose breaks were all told, and each then mended."""
     with contextlib.ExitStack() as stack:
         drill = Drill(Stage(tmp_path_factory.mktemp("drill"), stack, "--window", "60"))
         drill.begin()
@@ -137,7 +141,7 @@ def drill(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drill]:
         for job, wanted in BREAKS.items():
             if job != "hog" or drill.group is not None:
                 drill.reports[job] = drill.stage.await_report(job, wanted.is_named)
-        drill.mend()
+                drill.mend(job)
         yield drill
 
 

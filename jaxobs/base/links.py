@@ -7,7 +7,7 @@ PROJECT = "https://github.com/jaxobs/jaxobs"
 
 
 def page_url(path: str) -> str:
-    """Returns the address of a page, from its path in the repository: `docs/captures.md#from-python`."""
+    """Returns the address of a page, from its path in the repository: `docs/profile.md#a-capture-from-python`."""
     return f"{PROJECT}/blob/main/{path}"
 
 

@@ -10,7 +10,6 @@ import socket
 import subprocess
 import urllib.request
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -208,10 +207,9 @@ def test_an_address_that_is_none_is_refused_at_the_start(url: str) -> None:
 
 
 def test_the_page_lists_what_is_pushed() -> None:
-    """Each metric has its row in docs/batch-jobs.md, and no other is there."""
-    page = (ROOT / "docs" / "batch-jobs.md").read_text(encoding="utf-8")
+    """Each metric has its row in docs/prometheus.md, and no other is there."""
+    page = (ROOT / "docs" / "prometheus.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(jax_batch_\w+)(?:\{([\w, ]+)\})?` \| (.+) \|$", page, re.MULTILINE)
     assert {name: (help, tuple(labels.split(", ")) if labels else ()) for name, labels, help in rows} == dict(
         pushgateway.METRICS
     )
-    assert Path(ROOT / "mkdocs.yml").read_text(encoding="utf-8").count("batch-jobs.md") == 1

@@ -39,7 +39,7 @@ def other_user() -> dict[str, Any]:
 
 @pytest.mark.slow
 def test_node_exporter_reads_the_metrics_file() -> None:
-    """By the recipe of docs/batch-jobs.md; nothing else that lies there counts as a file of metrics."""
+    """By the recipe of docs/prometheus.md; nothing else that lies there counts as a file of metrics."""
     folder = Path(tempfile.mkdtemp())
     try:
         folder.chmod(0o755)

@@ -152,8 +152,10 @@ def test_a_command_is_written_about(module: Any) -> None:
 @pytest.mark.parametrize("module", entries(ActionModule), ids=lambda each: each.__name__)
 def test_an_action_is_written_about(module: Any) -> None:
     assert discovery.short_name(module) == module.NAME
-    page = (ROOT / "docs" / "captures.md").read_text(encoding="utf-8")
-    assert re.search(rf"[`\"/]{module.NAME}\b", page), f"docs/captures.md does not name the action `{module.NAME}`"
+    page = (ROOT / "docs" / "profile.md").read_text(encoding="utf-8")
+    assert re.search(rf"[`\"/]{module.NAME}\b", page), (
+        f"docs/profile.md#captures-on-demand does not name the action `{module.NAME}`"
+    )
 
 
 def read_settings() -> set[str]:

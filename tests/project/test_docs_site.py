@@ -71,7 +71,7 @@ def test_nothing_is_fetched(site: Path) -> None:
     ("text", "warning"),
     [
         ("[a page](nowhere.md)", "nowhere.md"),
-        ("[a heading](leaks.md#nowhere)", "nowhere"),
+        ("[a heading](memory.md#nowhere)", "nowhere"),
         ("[a runbook](../runbooks/JaxNowhere.md)", "JaxNowhere.md"),
         ("[its heading](../README.md#nowhere)", "nowhere"),
     ],
@@ -93,15 +93,15 @@ def test_a_dead_link_fails_the_build(text: str, warning: str, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("link", "here", "on_the_site"),
     [
-        ("docs/leaks.md#limits", "README.md", "leaks.md#limits"),
-        ("../README.md", "docs/leaks.md", "index.md"),
+        ("docs/memory.md#limits", "README.md", "memory.md#limits"),
+        ("../README.md", "docs/memory.md", "index.md"),
         ("../runbooks/JaxStraggler.md", "docs/alerts.md", "runbooks/JaxStraggler.md"),
-        (f"{docs_site.SOURCES}docs/leaks.md", "runbooks/README.md", "../leaks.md"),
+        (f"{docs_site.SOURCES}docs/memory.md", "runbooks/README.md", "../memory.md"),
         ("../examples/serve_ray.py", "docs/serving.md", f"{docs_site.SOURCES}examples/serve_ray.py"),
-        ("#limits", "docs/leaks.md", "#limits"),
-        ("https://example.org/docs/leaks.md", "README.md", "https://example.org/docs/leaks.md"),
+        ("#limits", "docs/memory.md", "#limits"),
+        ("https://example.org/docs/memory.md", "README.md", "https://example.org/docs/memory.md"),
     ],
 )
 def test_links_lead_to_the_site(link: str, here: str, on_the_site: str) -> None:
-    known = {"index.md", "leaks.md", "alerts.md", "serving.md", "runbooks/README.md", "runbooks/JaxStraggler.md"}
+    known = {"index.md", "memory.md", "alerts.md", "serving.md", "runbooks/README.md", "runbooks/JaxStraggler.md"}
     assert docs_site.lead(link, here, docs_site.place(here), known) == on_the_site

@@ -1,6 +1,6 @@
 """Decides on requests for actions, and does what passes every gate. One desk for an agent's directory.
 
-A request passes the gates that docs/safe-actions.md lists, in that order; the first that is shut ends it. Each decision
+A request passes the gates that docs/agent.md lists, in that order; the first that is shut ends it. Each decision
 is a line of the record, from which all limits are worked out, so that they hold after a restart.
 """
 

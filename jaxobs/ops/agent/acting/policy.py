@@ -1,4 +1,4 @@
-"""Policy that says what the agent may do: a TOML file, checked as it is read (docs/safe-actions.md shows one)."""
+"""Policy that says what the agent may do: a TOML file, checked as it is read (docs/agent.md shows one)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class WarmCache(_Strict):
 
 
 class Policy(_Strict):
-    """The choices, as docs/safe-actions.md lists them; without a file the agent does nothing."""
+    """The choices, as docs/agent.md lists them; without a file the agent does nothing."""
 
     allow: tuple[Class, ...] = ()
     actions: tuple[Name, ...] | None = None

@@ -178,7 +178,7 @@ def _actions() -> str:
     parts = [
         f"{_HEAD}\n# Actions\n\nWhat you can ask a process to do: with `jaxobs.capture(NAME, PARAMETER=VALUE, ...)` "
         "from Python, or with `POST /api/v1/actions/NAME` if you enable that. "
-        f"[How to ask, and how to open the result]({page_url('docs/captures.md')}).\n"
+        f"[How to ask, and how to open the result]({page_url('docs/profile.md#captures-on-demand')}).\n"
     ]
     for name, module in actions.known().items():
         parts.append(f"\n## `{name}`\n\n{module.ABOUT}\n")

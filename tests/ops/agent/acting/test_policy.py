@@ -19,7 +19,7 @@ def read(folder: Path, text: str) -> policy.Policy:
 
 
 def test_the_example_of_the_page(tmp_path: Path) -> None:
-    (example,) = (each.text for each in blocks("toml") if each.page == "docs/safe-actions.md")
+    (example,) = (each.text for each in blocks("toml") if each.page == "docs/agent.md")
     found = read(tmp_path, example)
     assert found == policy.Policy(
         allow=("A1",), actions=("capture_profile",), dry_run=False, cooldown_seconds={"capture_profile": 3600},

@@ -3,6 +3,7 @@
 Histograms are written once for both of their kinds: `quantile_of(0.99, jax_step_seconds{@}, job, instance)` is filled
 as `histogram_quantile` over the classic buckets or over the native histogram. So are `buckets_of`, `sum_of`, `count_of`
 and `mean_of`, without the first argument. The window is `$__rate_interval`, or is behind the selector: `{@}[5m]`.
+`rise_of(jax_nonfinite_total{@}, 30m)` is what a counter rose by, a series that came into being included.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ _BY_JOB = re.compile(r"\b(by|on)(\s*)\(([^()]*)\)")
 _HISTOGRAM = re.compile(
     r"\b(quantile|buckets|sum|count|mean)_of\(\s*(?:([\d.]+),\s*)?(\w+)(\{[^}]*\})(\[[^\]]+\])?((?:,\s*\w+)*)\s*\)"
 )
+_RISE = re.compile(r"\brise_of\(([^{}]+\{[^}]*\}), (\d+)m\)")
 _THRESHOLD = re.compile(r'(?<!")<([a-z][a-z_0-9]*)>')  # `"<eager>"` is a function's name
 
 
@@ -58,7 +60,7 @@ def filled(
         wanted = ", ".join(each for each in (chosen, function if gap[2] else "") if each)
         return gap[1] + "{" + wanted + (", " if gap[3] and wanted else "")
 
-    with_histograms = _HISTOGRAM.sub(lambda gap: _histogram(gap, native), expr)
+    with_histograms = _HISTOGRAM.sub(lambda gap: _histogram(gap, native), _RISE.sub(_rise, expr))
     with_targets = _TARGETS.sub(targets, with_histograms).replace("{}", "")
     with_targets = _BY_JOB.sub(lambda gap: f"{gap[1]}{gap[2]}({by_job(gap[3], grouping)})", with_targets)
     return _THRESHOLD.sub(lambda gap: number((thresholds or {})[gap[1]]), with_targets)
@@ -103,6 +105,16 @@ def increase(selector: str, window: str = "5m") -> str:
     return (
         f"(({selector} unless {selector} offset {window}) and on (job, instance) {SEEN}{{@}}\n"
         f"  or increase({selector}[{window}]))"
+    )
+
+
+def _rise(gap: re.Match[str]) -> str:
+    """How much a counter rose; a new series counts whole if its process was scraped before, or is new."""
+    selector, minutes, start = gap[1], int(gap[2]), "jax_process_start_timestamp_seconds{@}"
+    watched = f"({start} offset {minutes}m or (time() - {start} < {minutes * 60}))"
+    return (
+        f"(({selector} unless {selector} offset {minutes}m) and on (job, instance) {watched})\n"
+        f"or increase({selector}[{minutes}m])"
     )
 
 

@@ -12,7 +12,7 @@ from urllib.parse import quote_plus
 from jaxobs.base.errors import SettingError, did_you_mean
 from jaxobs.base.links import page_url
 from jaxobs.facts.verdicts import SEVERITIES
-from jaxobs.ops.monitoring import burn_rates, latency_objectives, objectives, recordings, rules
+from jaxobs.ops.monitoring import burn_rates, latency_objectives, objectives, promql, recordings, rules
 from jaxobs.ops.monitoring.objective_types import Objective
 from jaxobs.ops.monitoring.rule_types import ORDER, Alert, Case, Fired
 from jaxobs.ops.monitoring.site import WATCHDOG, AlertChoice, ObjectiveChoice, Site
@@ -20,6 +20,7 @@ from jaxobs.ops.monitoring.site import WATCHDOG, AlertChoice, ObjectiveChoice, S
 Rule = dict[str, Any]
 
 _TEMPLATE = re.compile(r"\{\{(.+?)\}\}")
+_QUERIED = re.compile(r"\{\{ with query \(.+?\) \}\}(.*?)\{\{ end \}\}")
 _LABEL = re.compile(r"\$(labels\.(\w+)|externalURL)\s*(?:\| (urlquery|reReplaceAll .*))?")
 
 
@@ -63,7 +64,7 @@ def known_objectives(site: Site) -> list[Objective]:
             same = (own.bad, own.total) == (brought.bad, brought.total)
             example = brought.example if same else None
             if own.description == brought.text():
-                kept = ("description", "denominator", "absent", "pages", "extended")
+                kept = ("description", "denominator", "absent", "pages", "extended", "culprit")
                 own = dataclasses.replace(own, **{name: getattr(brought, name) for name in kept})
             own = dataclasses.replace(own, guide=brought.guide, example=example)
         found[own.name] = own
@@ -144,13 +145,24 @@ def rule(alert: Alert, site: Site) -> Rule:
         "labels": labels(alert, site),
         "annotations": {
             "summary": alert.summary,
-            "description": alert.description,
+            "description": _described(alert, site),
             "runbook_url": f"{site.runbook_url}/{alert.name}.md",
             "shell": shell(alert, site),
             **({"dashboard_url": panel + _chosen(alert, site)} if panel else {}),
             **({"report_url": f"{site.reports_url}/?{_labelled(site.grouping)}"} if site.reports_url else {}),
         },
     }
+
+
+def _described(alert: Alert, site: Site) -> str:
+    """Returns the description, with the query for the culprit in the alert's own job where it asks for that."""
+    chosen = [f'{name}="%[{number}]q"' for number, name in enumerate(site.grouping, 1)]
+    query = promql.filled(
+        " ".join(alert.culprit.split()), ", ".join([*chosen, *site.extra_matchers()]), grouping=site.grouping
+    )
+    given = " ".join(f"$labels.{name}" for name in site.grouping)
+    query = re.sub(r'"(%\[\d+]q)"', r"\1", query)  # what %q writes has its quotes
+    return alert.description.replace("with culprit", f"with query (printf `{query}` {given})")
 
 
 def dashboard_url(board: str, key: str, site: Site) -> str:
@@ -258,10 +270,12 @@ def labels(alert: Alert, site: Site) -> dict[str, str]:
 def _annotations(alert: Alert, fired: Fired, site: Site, at: str) -> Iterator[tuple[str, str]]:
     values = iter(fired.values)
 
+    def found(block: re.Match[str]) -> str:
+        value = fired.labels.get("pod", "") if 'label "pod"' in block[1] else fired.culprit
+        return value and _TEMPLATE.sub(value, block[1])
+
     def told(template: re.Match[str]) -> str:
         text = template[1].strip()
-        if text.startswith(("with query", ". | first | label", "end")):
-            return fired.labels.get("pod", "") if text.startswith(".") else ""
         label, ago = _LABEL.fullmatch(text), re.match(r'query "time\(\) - (\d+)"', text)
         if ago:
             return str(int(at[:-1]) * {"m": 60, "h": 3600}[at[-1]] - int(ago[1]))
@@ -271,7 +285,7 @@ def _annotations(alert: Alert, fired: Fired, site: Site, at: str) -> Iterator[tu
         return quote_plus(value) if label[3] == "urlquery" else value
 
     for name, text in rule(alert, site)["annotations"].items():
-        yield name, _TEMPLATE.sub(told, text)
+        yield name, _TEMPLATE.sub(told, _QUERIED.sub(found, text))
 
 
 def check(site: Site) -> None:

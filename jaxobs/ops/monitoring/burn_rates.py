@@ -134,6 +134,8 @@ def _alert(objective: Objective, pair: Pair, share: Decimal, cases: tuple[Case, 
         for window in (pair.long, pair.short)
     )
     # What is recorded each minute holds each event five times.
+    label, counter = objective.culprit
+    found = f'{{{{ with culprit }}}} Most of all: {{{{ . | first | label "{label}" }}}}.{{{{ end }}}}'
     enough = f"max without (instance) (sum_over_time({TOTAL}{chosen}[{pair.long}])) / 5 >= <least>"
     return Alert(
         name=objective.alert,
@@ -145,7 +147,9 @@ def _alert(objective: Objective, pair: Pair, share: Decimal, cases: tuple[Case, 
             f"{{{{ $value | humanizePercentage }}}} of the {objective.unit} of {{{{ $labels.job }}}} were bad in the "
             f"long window of this alert, while {_percent(objective.budget)} are allowed: at this rate, the error "
             f"budget of {objective.period} will not last for the whole period."
+            f"{found if label else ''}"
         ),
+        culprit=f"topk(1, sum by ({label}) (increase({counter}[1h])) > 0)" if label else "",
         expr=f"{long}\nand\n{short}\nand\n{enough}",
         for_=pair.for_,
         labels=_windows(objective, pair),
@@ -232,6 +236,9 @@ def _cases(objective: Objective) -> tuple[Case, ...]:
     found = [pair for pair, _ in pairs(objective)]
     if any(share * Decimal("1.1") >= example.share for _, share in pairs(objective)):
         return ()  # with a target so low, the example is no trouble
+    label, worst = objective.culprit[0], None
+    if label:
+        worst = re.search(rf'\b{label}="([^"]*)"', " ".join(example.bad))
     job, known = _job(example), _known_after(objective, example)
 
     def fired(wanted: list[Pair], share: Decimal = example.share) -> tuple[Fired, ...]:
@@ -239,6 +246,7 @@ def _cases(objective: Objective) -> tuple[Case, ...]:
         return tuple(
             Fired(
                 labels={**own, "severity": _severity(objective, pair), **_windows(objective, pair)},
+                culprit=worst[1] if worst else "",
                 values=(f"{float(share * 100):.4g}%",),
             )
             for pair in wanted

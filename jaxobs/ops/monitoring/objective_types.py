@@ -62,6 +62,8 @@ class Objective:
     guide: Guide | None = None
     """None for an objective of the user's, whose alert leads to the general page."""
     example: Example | None = None
+    culprit: tuple[str, str] = ("", "")
+    """Label and counter: the alerts name the value of the label by which the counter rose most."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Further labels of the alerts, for routing."""
     pages: bool = True

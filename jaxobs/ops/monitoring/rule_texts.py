@@ -100,7 +100,7 @@ def _cases(module: str) -> tuple[Case, ...]:
 def _case(case: Mapping[str, Any], common: Mapping[str, Any]) -> Case:
     fires = [
         Fired(labels=fired.get("labels", common.get("labels")), values=tuple(fired.get("values", ())),
-              told_at=fired.get("told_at", ""))
+              told_at=fired.get("told_at", ""), culprit=fired.get("culprit", ""))
         for fired in case.get("fires", ())
     ]  # fmt: skip
     return Case(

@@ -78,6 +78,8 @@ class Fired:
     labels: Mapping[str, str]
     values: tuple[str, ...] = ()
     """Texts that each `{{ ... $value ... }}` or other template that is not a label prints, in order."""
+    culprit: str = ""
+    """Label that the query `culprit` finds; empty if it finds nothing."""
     told_at: str = ""
     """Time at which the condition last held, if the alert only keeps firing; its annotations are of that time."""
 
@@ -151,6 +153,8 @@ class Alert:
     """Static labels beyond the severity."""
     extended: bool = False
     """Whether the alert is generated only for sites that switch it on."""
+    culprit: str = ""
+    """Query for `{{ with culprit }}` in the description of an alert about a job: what it finds in that job is named."""
     inhibits: tuple[str, ...] = ()
     """Alerts on the same job that have the same mechanism, and fire with this one or later: they send nothing."""
 

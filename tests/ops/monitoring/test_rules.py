@@ -143,6 +143,32 @@ def test_what_is_shipped_holds(tmp_path: Path) -> None:
     assert asked == shipped and 15 <= len(shipped) <= 20
 
 
+@pytest.mark.slow
+@pytest.mark.settled
+def test_an_alert_about_a_process_has_its_pod_and_node(tmp_path: Path) -> None:
+    """In Kubernetes, where all that is scraped of a process has both: they get lost nowhere, and no join fails."""
+    where = {"pod": "train-0", "node": "n1"}
+    more = ", ".join(f'{name}="{value}"' for name, value in where.items())
+    wrong = []
+    for alert in {each.name: each for each in ALERTS.values() if alerting.of_process(each)}.values():
+        case = next(each for each in alert.cases if each.kind == "firing")
+        series = {
+            re.sub(r'(, (pod|node)="[^"]*"|\})', "", name) + f", {more}}}": case.series[name] for name in case.series
+        }
+        expr = alerting.expression(alert, Site())
+        found = [{"labels": f"{{alertname={alert.name!r}, {more}}}", "value": 1}]
+        asked = f'group by (alertname, {", ".join(where)}) (ALERTS{{alertname="{alert.name}", alertstate="firing"}})'
+        test = {
+            "interval": case.interval,
+            "input_series": [{"series": name, "values": values} for name, values in series.items()],
+            "promql_expr_test": [{"expr": asked, "eval_time": case.at, "exp_samples": found}],
+        }
+        groups = [*rule_checks.needed(expr), {"name": "own", "rules": [alerting.rule(alert, Site())]}]
+        output = rule_checks.tested(groups, [test], tmp_path, interval=case.interval)
+        wrong += [] if "SUCCESS" in output else [f"{alert.name}: {output[-800:]}"]
+    assert wrong == []
+
+
 def test_a_label_is_never_a_command(tmp_path: Path) -> None:
     """The annotation `shell` sets each variable to a text in quotes, whatever Prometheus puts into it."""
     job = "a'; echo hostile; '$(echo hostile)"

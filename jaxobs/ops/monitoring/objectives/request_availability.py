@@ -25,6 +25,7 @@ OBJECTIVE = Objective(
     bad=f"sum by (job) ({increase(_FAILED)})",
     total=f"sum by (job) ({increase(_ANSWERED)})",
     unit="requests",
+    culprit=("route", _FAILED),
     least=Decimal(100),
     guide=guide(__name__),
     example=Example(

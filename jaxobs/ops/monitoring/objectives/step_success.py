@@ -8,7 +8,8 @@ from jaxobs.ops.monitoring.objective_types import Example, Objective
 from jaxobs.ops.monitoring.promql import increase
 from jaxobs.ops.monitoring.rule_texts import guide
 
-_ERRORS = increase('jax_function_errors_total{@, error!~"KeyboardInterrupt|StopIteration"}')
+_FAILING = 'jax_function_errors_total{@, error!~"KeyboardInterrupt|StopIteration"}'
+_ERRORS = increase(_FAILING)
 _STEPPING = "sum by (job, instance) (last_over_time(jax_steps_total{@}[5m])) > 0"
 _FAILED = f"({_ERRORS}) and on (job, instance) {_STEPPING}"
 
@@ -25,6 +26,7 @@ OBJECTIVE = Objective(
     # A sum over both: where one of them is missing, the other is the sum.
     total=f"sum by (job) (({_FAILED})\nor {increase('jax_steps_total{@}')})",
     unit="steps",
+    culprit=("function", _FAILING),
     least=Decimal(100),
     guide=guide(__name__),
     example=Example(

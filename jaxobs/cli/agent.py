@@ -22,6 +22,7 @@ FILES = {
 """Variables that hold what the option with `-file` reads, by its name."""
 VARIABLES = {
     "notify": "JAXOBS_AGENT_NOTIFY", "grafana_token": "JAXOBS_GRAFANA_TOKEN", "webhook": "JAXOBS_AGENT_WEBHOOK",
+    "kubernetes": "JAXOBS_AGENT_KUBERNETES",
 }  # fmt: skip
 """Variables that hold what must not be, or need not be, in the command line."""
 SERVE, SUMMARY, POSTMORTEM, SCHEMA = "serve", "summary", "postmortem", "schema"
@@ -40,6 +41,8 @@ Environment:
   JAXOBS_PROMETHEUS_TOKEN, JAXOBS_PROMETHEUS_HEADERS
                          bearer token, and headers (Name: value, one a line),
                          for --prometheus
+  JAXOBS_AGENT_KUBERNETES
+                         true: as --kubernetes
   JAXOBS_ACTION_TOKEN    the processes' `action_token`, for --actions
   JAXOBS_AGENT_NOTIFY    the address of --notify, which other users cannot read there
   JAXOBS_PAGERDUTY_KEY, JAXOBS_OPSGENIE_KEY, JAXOBS_AGENT_WEBHOOK_TOKEN
@@ -66,6 +69,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--reports", metavar="DIR", help="where reports and state are kept")
     parser.add_argument("--target", metavar="URL", action="append", default=[],
                         help="a process to ask besides those that Prometheus scrapes; repeatable")  # fmt: skip
+    parser.add_argument("--kubernetes", action="store_const", const="true", default="",
+                        help="read pods, events, nodes and ReplicaSets of the jobs, in the cluster that the agent runs "
+                             "in or a kubeconfig names")  # fmt: skip
     parser.add_argument("--token-file", metavar="FILE", help="file with the bearer token that webhooks must bring")
     parser.add_argument(
         "--read-token-file", metavar="FILE", help="file with the token that readers of reports must show"

@@ -22,7 +22,7 @@ from typing import Any
 
 import yaml
 
-from tools.cluster import scraping
+from tools.cluster import agent, scraping
 from tools.cluster.api import BUILT, ROOT, Cluster, Object, RefusedError, wait
 
 DEPLOY = ROOT / "build" / "deploy"
@@ -74,6 +74,7 @@ def main() -> int:
         _helm(cluster, "install")
         _helm(cluster, "upgrade")
         _scrape(cluster)
+        _agent(cluster)
         subprocess.run(
             [str(BUILT / "helm"), "uninstall", "jaxobs", "--namespace", scraping.OPERATED],
             check=True, capture_output=True, env=_environment(cluster),
@@ -195,6 +196,18 @@ def _kubectl(cluster: Cluster) -> None:
         ["kubectl", "delete", "-n", "by-kubectl", "-k", str(DEPLOY / "kubernetes")],
         capture_output=True, check=True, env=_environment(cluster),
     )  # fmt: skip
+
+
+def _agent(cluster: Cluster) -> None:
+    """The agent, with the rights that its base gives it."""
+    found, told = agent.found(cluster, DEPLOY / "kubernetes" / "agent-reading-cluster")
+    causes = [(each.id, each.component) for each in found.causes]
+    _check(causes == [("host_out_of_memory", "10.0.0.7:9464")], "the agent sees whose container passed its limit", told)
+    changed = [what for _, what in told.changes]
+    image = "example.org/own"
+    _check(changed == [f"gpt: revision 1 -> 2 ({image}:1 -> {image}:2)"], "the agent sees the revision before", told)
+    _check(not told.notes, f"the agent may read all that it asks for: {told.looked_at}", told.notes)
+    _check(agent.refused(cluster), "the agent may not read Secrets or logs, and may change nothing")
 
 
 def _helm(cluster: Cluster, command: str) -> None:

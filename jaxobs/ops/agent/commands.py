@@ -18,6 +18,7 @@ from jaxobs.ops import given_files
 from jaxobs.ops.agent import serving, suggestions, summaries
 from jaxobs.ops.agent.acting import policy
 from jaxobs.ops.agent.acting.record import Record
+from jaxobs.ops.agent.cluster import Cluster
 from jaxobs.ops.agent.investigating import Where
 from jaxobs.ops.agent.sending import Destinations
 from jaxobs.ops.agent.store import Store
@@ -48,6 +49,9 @@ def serve(args: argparse.Namespace, say: Callable[[str], None], warn: Callable[[
     if not 0 <= args.verify_after <= 86_400:
         raise SettingError("--verify-after is a number of seconds from 0 to 86400.")
     http.request(args.prometheus)  # a variable that cannot be used is an error now, not at the first alert
+    if args.kubernetes not in ("", "true", "false"):
+        raise SettingError("JAXOBS_AGENT_KUBERNETES is `true` or `false`.")
+    pods = (Cluster(),) if args.kubernetes == "true" else ()
     chosen = policy.read(Path(args.actions)) if args.actions else None
     desk = suggestions.desk(Path(args.reports), chosen, args.prometheus, targets) if chosen else None
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
@@ -58,7 +62,7 @@ def serve(args: argparse.Namespace, say: Callable[[str], None], warn: Callable[[
         raise SettingError(f"--reports {args.reports!r} belongs to another agent: {other}. Each needs its own folder.")
     agent = Agent(
         store,
-        Where(prometheus=args.prometheus, targets=targets, window=args.window),
+        Where(prometheus=args.prometheus, targets=targets, window=args.window, pods=pods),
         _destinations(args),
         settle=args.verify_after,
         desk=desk,

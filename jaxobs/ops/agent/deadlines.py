@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
-MOST_ABANDONED = 64
+MOST_ABANDONED = 128
 """Threads that still wait for an answer nobody waits for: with so many, nothing new is begun."""
 _abandoned = threading.Semaphore(MOST_ABANDONED)
 

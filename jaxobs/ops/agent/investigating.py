@@ -13,6 +13,7 @@ from jaxobs.facts.events import timestamp
 from jaxobs.ops.agent import deadlines, looking, rendering, runbooks, steps, surroundings
 from jaxobs.ops.agent.incidents import Incident, Kept, rank
 from jaxobs.ops.agent.looking import Bounds, Seen
+from jaxobs.ops.agent.pods import PodSource
 from jaxobs.ops.agent.report import (
     ERROR,
     NO_DATA,
@@ -48,6 +49,8 @@ class Where:
 
     prometheus: str
     targets: tuple[str, ...] = ()
+    pods: tuple[PodSource, ...] = ()
+    """Sources that are asked about the pods of a job."""
     window: float = WINDOW
     bounds: Bounds = field(default_factory=Bounds)
 
@@ -113,13 +116,14 @@ def _report(
         known=list(found.known),
         evidence=book.found,
         steps=taken,
-        timeline=surroundings.timeline(incident, answers, [*explaining, *others], window),
+        timeline=surroundings.timeline(incident, answers, [*explaining, *others], window, seen.changes),
         blast_radius=radius,
-        context=surroundings.context(answers, window),
+        context=surroundings.context(answers, window, seen.changes),
         do_now=_do_now(verdict, explaining, incident.names()),
         do_for_good=list(dict.fromkeys(each.fix for each in explaining)),
         verify=_verify(explaining, incident.names()),
         collect=_collect(verdict, found, incident.names(), unseen),
+        sources=list(seen.looked_at),
         not_looked_at=_not_looked_at(found, seen, taken, incident),
         suggested_actions=surroundings.suggested(verdict, explaining, seen.asked),
         jaxobs=__version__,
@@ -189,7 +193,7 @@ def _both(
     subject = looking.in_series(where.prometheus, incident.whose(), past, bounds.answer / 2)
     asked = steps.questions(subject, alerts)
     look = functools.partial(
-        looking.look, where.prometheus, where.targets, subject, incident.instances(), window, bounds
+        looking.look, where.prometheus, where.targets, subject, incident.instances(), window, bounds, where.pods, since
     )
     ask = functools.partial(steps.ask, where.prometheus, asked, window, since, timeout=bounds.answer, budget=bounds.all)
     looked, answered = _pair(look, ask, bounds.all + 3 * bounds.answer)

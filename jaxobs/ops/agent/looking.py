@@ -10,12 +10,15 @@ import collections
 import dataclasses
 import functools
 import itertools
+import time
 import urllib.parse
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import Any
 
 from jaxobs.base.errors import JaxobsError
-from jaxobs.ops.agent import deadlines
+from jaxobs.ops.agent import deadlines, pods
+from jaxobs.ops.agent.pods import PodSource, Told
 from jaxobs.ops.agent.subjects import Subject
 from jaxobs.ops.diagnosis import Inputs, gather
 from jaxobs.ops.diagnosis.evidence import ALERT, EVENT, METRIC, Evidence, Observation, Source
@@ -27,6 +30,8 @@ from jaxobs.views import client
 
 DAYS = 3
 """Days for which an ended job is still one that was seen."""
+_MARGIN = 0.5
+"""Seconds before the end in which what is late can still be named."""
 MOST_PROCESSES = 8
 """Processes that are asked themselves: those that the alerts name first."""
 
@@ -49,6 +54,10 @@ class Seen:
     asked: tuple[str, ...]
     """Addresses of processes."""
     not_looked_at: tuple[str, ...]
+    looked_at: tuple[str, ...] = ()
+    """Sources that answered."""
+    changes: tuple[tuple[float, str], ...] = ()
+    """Times, and what changed in the job's surroundings then."""
 
 
 def chosen(
@@ -86,8 +95,12 @@ def chosen(
 
 
 def look(prometheus: str, given: Sequence[str], subject: Subject, instances: Iterable[str], window: Window,
-         bounds: Bounds) -> Seen:  # fmt: skip
-    """Returns everything that Prometheus and the processes of a subject show within a window."""
+         bounds: Bounds, sources_of_pods: Sequence[PodSource] = (), since: float = 0.0) -> Seen:  # fmt: skip
+    """Returns everything that Prometheus, the processes of a subject and what knows its pods show within a window.
+
+    Args:
+      since: when the incident began.
+    """
     notes: list[str] = []
     try:
         scraped = prometheus_api.targets(prometheus, bounds.answer)
@@ -110,11 +123,28 @@ def look(prometheus: str, given: Sequence[str], subject: Subject, instances: Ite
     def of_process(url: str) -> Callable[[], Evidence]:
         return lambda: gather(Inputs(targets=(url,)), timeout=bounds.answer)
 
-    first, *others = deadlines.at_once([of_prometheus, *map(of_process, processes)], bounds.all)
+    def of_pods() -> tuple[list[pods.Pod], list[Told | None]]:
+        until = time.monotonic() + bounds.all
+        own = pods.of_job(prometheus, subject, instances, window, bounds.answer / 2)
+        left = until - time.monotonic() - _MARGIN
+        asked = [functools.partial(each.look, subject, own, window, since, left) for each in sources_of_pods]
+        return own, deadlines.at_once(asked, left)
+
+    work: list[Callable[[], Any]] = [of_prometheus, of_pods if sources_of_pods else lambda: ([], [])]
+    first, around, *others = deadlines.at_once([*work, *map(of_process, processes)], bounds.all)
     late = f"no answer within {bounds.all:g} s"
     whole = first or Evidence((), (Source(kind="prometheus", name=shown(prometheus), problem=late),))
     has_prometheus = all(each.problem is None for each in whole.sources)
     observations, sources = list(whole.observations), list(whole.sources)
+    own_pods, answers = around or ([], [None for _ in sources_of_pods])
+    told = [each for each in answers if each is not None]
+    notes += [f"{each.source}: {late}." for each, one in zip(sources_of_pods, answers, strict=True) if one is None]
+    notes += [note for each in told for note in each.notes]
+    if "namespace" in subject.scope and "kubernetes" not in {each.source for each in sources_of_pods}:
+        notes.append("Pods, events and nodes of Kubernetes: start the agent with `--kubernetes`.")
+    of_their_logs = pods.read(told, own_pods, window.end)
+    observations += of_their_logs.observations
+    sources += of_their_logs.sources
     notes += [f"Prometheus: {note}." for each in whole.sources for note in each.notes]
     own: dict[str, set[str]] = {}
     read: list[tuple[Target | None, Evidence]] = []
@@ -132,7 +162,12 @@ def look(prometheus: str, given: Sequence[str], subject: Subject, instances: Ite
             own.setdefault(_own_name(found), set()).add(target.labels["instance"])
     for target, found in read:
         observations += _of_process(found, target, own, window, has_prometheus)
-    return Seen(evidence=Evidence.of(observations, sources), asked=tuple(processes), not_looked_at=tuple(notes))
+    looked_at = [f"{each.kind} {each.name}" for each in sources if each.problem is None and each.kind != "log"]
+    return Seen(
+        evidence=Evidence.of(observations, sources), asked=tuple(processes), not_looked_at=tuple(notes),
+        looked_at=(*looked_at, *(each.looked_at for each in told if each.looked_at)),
+        changes=tuple(change for each in told for change in each.changes),
+    )  # fmt: skip
 
 
 def _of_other_jobs(

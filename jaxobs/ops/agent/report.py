@@ -218,6 +218,7 @@ class Report(_Part):
     do_for_good: list[str]
     verify: list[str]
     collect: list[str] = Field(description="What would decide an inconclusive case.")
+    sources: list[str] = Field(default=[], description="What was looked at.")
     not_looked_at: list[str]
     suggested_actions: list[SuggestedAction]
     actions: list[ActionTaken] = []

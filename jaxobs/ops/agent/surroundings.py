@@ -13,6 +13,8 @@ from jaxobs.ops.agent.report import BlastRadius, Cause, Context, Moment, Step, S
 from jaxobs.ops.diagnosis.gathering.prometheus_api import Answer, Window
 
 Answers = Sequence[tuple[Step, Answer]]
+Changes = Sequence[tuple[float, str]]
+"""Times, and what changed around the job then."""
 
 MOST_NAMED = 50
 _MEMORY = {"device_out_of_memory", "memory_leak", "absurd_allocation", "host_out_of_memory", "accelerator_memory_taken"}
@@ -25,7 +27,9 @@ def answer_of(answers: Answers, name: str) -> Answer:
     return next((answer for step, answer in answers if step.id == name), Answer())
 
 
-def timeline(incident: Incident, answers: Answers, causes: Sequence[Cause], window: Window) -> list[Moment]:
+def timeline(
+    incident: Incident, answers: Answers, causes: Sequence[Cause], window: Window, changes: Changes
+) -> list[Moment]:  # fmt: skip
     """Returns the timeline, as far as somebody says it: alerts, causes, restarts, changes of version."""
     found: list[tuple[float, Moment]] = []
 
@@ -41,6 +45,8 @@ def timeline(incident: Incident, answers: Answers, causes: Sequence[Cause], wind
     for line in answer_of(answers, "starts").lines:
         for at in sorted({value for _, value in line.points if window.start <= value <= window.end})[-5:]:
             note(at, f"{line.process} starts.")
+    for moment, what in changes:
+        note(moment, f"{what}.")
     told = [Moment(time=each.onset, what=f"First sign: {each.title} ({each.component}).", evidence=each.evidence)
             for each in causes if each.onset]  # fmt: skip
     return sorted([*(each for _, each in found), *told], key=lambda each: (each.time, each.what))[:MOST_NAMED]
@@ -68,7 +74,7 @@ def blast_radius(answers: Answers, causes: Sequence[Cause], instances: Sequence[
     )
 
 
-def context(answers: Answers, window: Window) -> Context:
+def context(answers: Answers, window: Window, around: Changes) -> Context:
     """Returns cache hits and versions, for a postmortem."""
     hits, asked = steps.cache_hits(answer_of(answers, "cache"))
     versions: dict[str, list[str]] = {}
@@ -79,7 +85,7 @@ def context(answers: Answers, window: Window) -> Context:
             if value:
                 versions[name] = sorted({*versions.get(name, []), value})
                 pins.setdefault((line.process, name), []).append((line.points[0][0], line.points[-1][0], value))
-    changes = []
+    changes = [f"{what} at {timestamp(at)}" for at, what in around]
     for (process, name), runs in sorted(pins.items()):
         ordered = sorted(runs)
         for (_, _, old), (at, _, new) in itertools.pairwise(ordered):

@@ -131,10 +131,25 @@ def test_what_is_optional_in_the_chart_is_what_is_generated(tmp_path: Path) -> N
     assert found["AlertmanagerConfig", "jaxobs"] == config
 
 
+def test_an_agent_that_reads_the_cluster_lists_and_no_more(tmp_path: Path) -> None:
+    """Chart and base differ in the namespace of the release only."""
+    base = kustomize(DEPLOY / "kubernetes" / "agent-reading-cluster")
+    [subject] = base["ClusterRoleBinding", "jaxobs-agent"]["subjects"]
+    subject["namespace"] = "default"
+    found = drawn({"agent": {"enabled": True, "kubernetes": True}}, tmp_path)
+    for given in (base, found):  # a patch of Kustomize puts its variable first
+        [container] = given["Deployment", "jaxobs-agent"]["spec"]["template"]["spec"]["containers"]
+        container["env"].sort(key=lambda one: str(one["name"]))
+    assert len(base) == 7 and {name: found[name] for name in base} == base
+    rules = base["ClusterRole", "jaxobs-agent"]["rules"]
+    assert {verb for rule in rules for verb in rule["verbs"]} == {"list"}
+    assert {each for rule in rules for each in rule["resources"]} == {"pods", "events", "nodes", "replicasets"}
+
+
 @pytest.mark.parametrize(
     "values",
     [{}, {"monitoring": "gke", "gke": {"workloads": ["train"]}},
-     {"scaledObject": {"enabled": True}, "agent": {"enabled": True}, **FILLED}],
+     {"scaledObject": {"enabled": True}, "agent": {"enabled": True, "kubernetes": True}, **FILLED}],
     ids=["as it is", "gke", "optional"],
 )  # fmt: skip
 def test_helm_lint_is_clean(values: dict[str, Any], tmp_path: Path) -> None:

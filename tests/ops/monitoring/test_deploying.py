@@ -107,7 +107,8 @@ def test_kubernetes_objects_are_whole() -> None:
     """Kinds and versions, unique names, the rules as Prometheus takes them, the dashboards as they are imported."""
     kinds = {each["kind"] for each in objects().values() if "kind" in each}
     operators = {"PodMonitor", "PrometheusRule", "AlertmanagerConfig", "ScaledObject"}
-    agent = {"Deployment", "Service", "PersistentVolumeClaim", "NetworkPolicy"}
+    agent = {"Deployment", "Service", "PersistentVolumeClaim", "NetworkPolicy",
+             "ServiceAccount", "ClusterRole", "ClusterRoleBinding"}  # fmt: skip
     assert kinds == {*operators, *agent, "ConfigMap", "HorizontalPodAutoscaler"}
     named = [(each["kind"], each["metadata"]["name"]) for each in objects().values() if "kind" in each]
     assert len(named) == len(set(named))

@@ -5,65 +5,22 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from jaxobs.ops.diagnosis.gathering.log_times import TIMES, moment, of_stamp
+from jaxobs.ops.diagnosis.gathering.log_times import TIMES, moment, of_stamp, patterns
 from jaxobs.ops.diagnosis.gathering.records import Record, record
 
 MOST_LINE = 4096
 """Characters of a line that are looked at: what a failure says of itself comes first."""
 
-_RANK = (
-    re.compile(
-        r"\s*\[(?:[\w.-]*?\b)?(?:rank|proc(?:ess)?|worker|host|task|node)[ _=-]?(\d{1,5})(?:/\d+)?\]:? ?", re.IGNORECASE
-    ),
-    re.compile(r"\s*\[\d+,(\d{1,5})\](?:\[[^\]\s]*\])?<std(?:err|out|diag)>:? ?"),  # mpirun --tag-output
-    re.compile(
-        r"\[(\d{1,5})\] (?=\d{4}-\d\d-\d\d |[IWEF]\d{4} \d\d:|Traceback |  |[\w.]+(?:Error|Exception): )"
-    ),  # mpiexec -l
-    re.compile(r"\([\w.-]+,? (?:\w+=[\w.-]+,? )*rank=(\d{1,5}),? (?:\w+=[\w.-]+,? )*pid=\d+\) "),  # vLLM
-    re.compile(r"(?:global_)?(?:rank|process_index|process_id)=(\d{1,5})[,:;|]? ", re.IGNORECASE),
-    re.compile(r"\[default(\d{1,5})\]:"),  # torchrun
-    re.compile(r"\((?:head|worker\d+), rank=(\d{1,5}), (?:\w+=[\w.]+,? ?)+\) "),  # SkyPilot
-    re.compile(r"\s*(\d{1,5}): (?=\S)"),  # srun --label
-    re.compile(r"(?:rank|process|worker|host|task|node)[ _-]?(\d{1,5})\s*[:|]\s", re.IGNORECASE),
-    re.compile(r"(\d{1,5}) - (?=[\w.]+ - )"),  # Levanter
-)
-_NAMED = (
-    re.compile(r"\[pod/([\w.-]+)/[\w.-]+\] ?"),  # kubectl logs --prefix
-    re.compile(r"([a-z][\w.-]*[-_]\d{1,5})\s+\| ?"),  # docker compose
-    re.compile(
-        r"\{(?:[^{}]*[ ,{])?(?:pod|pod_name|instance|host|hostname|node_name)=\"([^\"]{1,100})\"[^{}]*\} "
-    ),  # logcli
-    re.compile(r"\((?:[\w.-]+,? )?(?:\w+=[\w.-]+ )*pid=\d+, ip=([\d.]+)\) "),  # Ray
-    re.compile(r"()[a-z][\w.-]{0,40} +\| (?=\d{4}[-/]\d\d[-/]\d\d )"),
-    re.compile(r"()\([\w.-]+,? (?:\w+=[\w.-]+ )*pid=\d+\) "),
-)
+_RANK = patterns("ranks")
+_NAMED = patterns("names")
 _LEVELS = {
     "DEBUG": "D", "INFO": "I", "NOTICE": "I", "WARN": "W", "WARNING": "W", "ERROR": "E", "CRITICAL": "F", "FATAL": "F",
     "TRACE": "D", "D": "D", "I": "I", "W": "W", "E": "E", "F": "F",
 }  # fmt: skip
 _NAMES = "|".join(sorted((name for name in _LEVELS if len(name) > 1), key=len, reverse=True))
-_LEVEL = (
-    re.compile(rf"[\[<(]?(?P<level>{_NAMES})[\])>]?\s*(?::(?P<logger>[\w.]+):| - |: |\| *|\s+)"),
-    re.compile(rf"(?P<level>{_NAMES}):(?=\d{{4}}-\d\d-\d\d )"),  # JAX
-    re.compile(rf"[\w.-]+ - (?:[\w.]+\.py:\d+ - )?(?P<level>{_NAMES}) (?:-|::) "),
-    re.compile(rf"(?!LLVM )[\w.]+ +(?P<level>{_NAMES}):? +"),
-    re.compile(r"(?P<level>[IWEF]) +(?=[\w./-]+\.(?:cc|cpp|h|py):\d+\])"),
-    re.compile(r"(?P<level>[IWEFD]) (?=external/|xla/|tensorflow/|tsl/)"),
-    re.compile(r"\[(?P<level>[IWEFD])\] "),
-    re.compile(rf"\[(?P<level>{_NAMES.lower()}) *\] +"),  # structlog
-    re.compile(r"(?P<level>[IWEFD]) \d{1,9} \d{1,9}\] "),  # Ray's processes
-)
+_LEVEL = patterns("levels", levels=_NAMES, lower_levels=_NAMES.lower())
 _LEVEL_OF_CPP = _LEVEL[4:6]
-_PLACE = (
-    re.compile(r"[A-Za-z_]\w*(?:\.\w+)+:\d{1,6}: "),
-    re.compile(r"\d{1,20}\s+(?=[\w./-]+:\d+\])"),
-    re.compile(r"[\w./-]+\.(?:cc|cpp|cu|h|hpp|py|rs|go):\d+\]\s?"),
-    re.compile(r"\[[\w./-]+\.(?:cc|cpp|cu|h|py):\d+\]\s?"),
-    re.compile(r"[\w./-]+\.(?:cc|cpp|h):\d+: "),
-    re.compile(r"\[(?:[\w.]+(?::\d+)?|MainThread|\d+)\](?:\s+|(?=\[[A-Z]+\] - ))"),
-    re.compile(r"\(?[\w./]+\.py:\d+\)?[: ]\s*"),
-    re.compile(r"[\w.]+:(?:\w+|<\w+>):\d{1,6} - "),  # Loguru
-)
+_PLACE = patterns("places")
 _SHIPPED = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:?\d\d)(?: std(?:out|err) [FP])? ")
 """The time that a shipper puts before a line: kubectl, CRI, Docker."""
 _NCCL = re.compile(r"[\w.-]+:\d+:\d+ \[\d+\] (?:\S+:\d+ )?NCCL (INFO|WARN|TRACE)\b")

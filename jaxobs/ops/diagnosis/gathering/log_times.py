@@ -4,44 +4,21 @@ from __future__ import annotations
 
 import datetime
 import re
+import tomllib
+from importlib import resources
 from typing import Any
 
-TIMES = (
-    re.compile(
-        r"\[?(?P<date>\d{4}[-/]\d\d[-/]\d\d)[T _](?P<clock>\d\d:\d\d:\d\d)(?:[.,](?P<part>\d{1,9}))?"
-        r"(?P<zone>Z| ?[+-]\d\d:?\d\d| UTC)?\]?(?: std(?:out|err) [FP] |[:,]?\s*(?:- |\| *)?)"
-    ),
-    re.compile(r"(?P<level>[IWEFD])0000 00:00:(?P<epoch>\d{9,10}(?:\.\d+)?)\s+"),
-    re.compile(r"(?P<level>[IWEFD])(?P<mmdd>\d{4}) (?P<clock>\d\d:\d\d:\d\d)(?:\.(?P<part>\d{1,9}))?\s+"),
-    re.compile(
-        r"(?P<month>[A-Z][a-z]{2}) +(?P<day>\d{1,2}) (?P<clock>\d\d:\d\d:\d\d)(?:\.(?P<part>\d{1,9}))?"
-        r"(?P<zone>Z)? (?P<host>[\w.-]+) (?(zone)(?=\S)|(?=\S+:))"
-    ),
-    re.compile(
-        r"<\d{1,3}>1 (?P<date>\d{4}-\d\d-\d\d)T(?P<clock>\d\d:\d\d:\d\d)(?:\.(?P<part>\d{1,9}))?"
-        r"(?P<zone>Z|[+-]\d\d:\d\d) (?P<host>\S+) \S+ \S+ \S+ (?:-|(?:\[[^\]]*\])+) "
-    ),  # RFC 5424
-    re.compile(
-        r"\[\w{3} (?P<month>[A-Z][a-z]{2}) +(?P<day>\d{1,2}) (?P<clock>\d\d:\d\d:\d\d)(?P<part>) (?P<year>\d{4})\] "
-    ),
-    re.compile(
-        r"\w{3} (?P<month>[A-Z][a-z]{2}) +(?P<day>\d{1,2}) (?P<clock>\d\d:\d\d:\d\d)(?P<part>) (?P<year>\d{4}): "
-    ),  # Cray's PMI
-    re.compile(
-        r"\d{3} \(\d+\.\d+\.\d+\) (?P<date>\d{4}-\d\d-\d\d) (?P<clock>\d\d:\d\d:\d\d)(?:\.(?P<part>\d{1,9}))? "
-    ),  # HTCondor's events
-    re.compile(r"\[(?P<epoch>\d{10}\.\d+)\] "),
-    re.compile(r"(?P<mmdd>\d\d-\d\d) (?P<clock>\d\d:\d\d:\d\d)(?P<part>)\s+(?:\| *)?"),  # vLLM
-    re.compile(
-        r"(?P<level>[IWED]) (?P<mmdd>\d\d-\d\d) (?P<clock>\d\d:\d\d:\d\d)(?P<part>) (?=[\w.]+\.py:\d+\] )"
-    ),  # SkyPilot
-    re.compile(
-        r"\[(?P<level>[IWEF])(?P<mmdd>\d{3,4}) (?P<clock>\d\d:\d\d:\d\d)\.(?P<part>\d{1,9}) "
-        r"(?=[\w.]+\.(?:cpp|cc|h):\d+\])"
-    ),  # PyTorch
-    re.compile(r"\[(?P<mmdd>\d\d/\d\d) (?P<clock>\d\d:\d\d:\d\d)(?P<part>) (?=[\w.]+\]: )"),  # fvcore
-    re.compile(r"(?P<undated>\d\d:\d\d:\d\d[.,]\d{3}) (?=\[)"),  # Orbax' examples
-)
+
+def patterns(name: str, **texts: str) -> tuple[re.Pattern[str], ...]:
+    """Returns a list of `log_prefixes.toml`, with texts in place of each `${name}`."""
+    lists = tomllib.loads((resources.files(__package__) / "log_prefixes.toml").read_text(encoding="utf-8"))
+    found: list[str] = lists[name]
+    for word, text in texts.items():
+        found = [each.replace(f"${{{word}}}", text) for each in found]
+    return tuple(map(re.compile, found))
+
+
+TIMES = patterns("times")
 _MONTHS = {name: 1 + number for number, name in enumerate(
     ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 )}  # fmt: skip

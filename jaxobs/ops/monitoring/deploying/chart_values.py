@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+import tomllib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from importlib import resources
 from typing import Any
 
 from jaxobs.ops.monitoring import yaml_text
@@ -29,6 +32,16 @@ class Value:
     """Template written at `path`; without one, the value as it is. INDENT stands for the indentation there."""
     choices: tuple[str, ...] = ()
     """Allowed texts; empty if anything of the default's type is allowed."""
+
+
+@functools.cache
+def declared() -> Mapping[str, tuple[Value, ...]]:
+    """Returns the values that `chart_values.toml` declares, by the template that uses them."""
+    tables = tomllib.loads((resources.files(__package__) / "chart_values.toml").read_text(encoding="utf-8"))
+    return {
+        name: tuple(Value(**{**each, "path": tuple(each.get("path", ()))}) for each in found)
+        for name, found in tables.items()
+    }
 
 
 Given = dict[str, tuple[Value, Any]]

@@ -37,6 +37,11 @@ def files(site: Site) -> dict[str, str]:
             f"{name}.yaml" for name in agent_objects.every()
         ),
         **{f"kubernetes/agent/{name}.yaml": each for name, each in agent_objects.every().items()},
+        "kubernetes/agent-reading-cluster/kustomization.yaml": agent_objects.kustomization_of_reading(),
+        **{
+            f"kubernetes/agent-reading-cluster/{name}.yaml": each
+            for name, each in agent_objects.reading_cluster().items()
+        },
         "kubernetes/autoscaler.yaml": kubernetes.autoscaler(),
         "kubernetes/prometheus-adapter.values.yaml": kubernetes.adapter_rules(site),
         "kubernetes/keda.yaml": kubernetes.scaled_object(site),

@@ -1,19 +1,45 @@
-"""The built-in objectives: each is a module of this folder, with its part of the runbook in Markdown next to it."""
+"""The built-in objectives: each is a file of this folder, with its part of the runbook in Markdown next to it.
+
+A file has the fields of `objective_types.Objective`, and texts for `${name}` in `bad` and `total`: in `[rises]`
+counters, which stand for how much they rose, and in `[parts]` expressions. The constants of `promql` are known, too.
+`culprit` names a label and one of the counters.
+"""
 
 from __future__ import annotations
 
-from typing import Protocol
+import tomllib
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from importlib import resources
+from string import Template
+from typing import Any
 
-from jaxobs.base import discovery
-from jaxobs.ops.monitoring.objective_types import Objective
-
-
-class ObjectiveModule(discovery.Module, Protocol):
-    """Declares one objective."""
-
-    OBJECTIVE: Objective
+from jaxobs.ops.monitoring import promql
+from jaxobs.ops.monitoring.objective_types import Example, Objective
+from jaxobs.ops.monitoring.rule_texts import guide
 
 
 def objectives() -> list[Objective]:
     """Returns all built-in objectives, by name."""
-    return sorted((module.OBJECTIVE for module in discovery.modules(ObjectiveModule)), key=lambda each: each.name)
+    files = [each for each in resources.files(__package__).iterdir() if each.name.endswith(".toml")]
+    found = [_objective(each.name, **tomllib.loads(each.read_text(encoding="utf-8"))) for each in files]
+    return sorted(found, key=lambda each: each.name)
+
+
+def _objective(
+    file: str, *, bad: str, total: str, target: str, least: str, example: dict[str, Any],
+    rises: Mapping[str, str] | None = None, parts: Mapping[str, str] | None = None, culprit: Sequence[str] = (),
+    **fields: Any,
+) -> Objective:  # fmt: skip
+    known = {name: value for name, value in vars(promql).items() if isinstance(value, str)}
+    counters = {name: Template(text).safe_substitute(known) for name, text in (rises or {}).items()}
+    known |= {name: promql.increase(selector) for name, selector in counters.items()}
+    if culprit:
+        fields["culprit"] = (culprit[0], counters[culprit[1]])
+    for name, text in (parts or {}).items():
+        known[name] = Template(text).safe_substitute(known)
+    return Objective(
+        bad=Template(bad).safe_substitute(known), total=Template(total).safe_substitute(known),
+        target=Decimal(target), least=Decimal(least), guide=guide(f"{__package__}.{file.removesuffix('.toml')}"),
+        example=Example(**{**example, "share": Decimal(example["share"])}), **fields,
+    )  # fmt: skip

@@ -91,8 +91,8 @@ class _Function:
     """At the latest call that was taken."""
     due: float = 0.0
     call_site: str | None = None
-    scalars: dict[tuple[Any, int], _Scalar] = field(default_factory=dict)
-    """By the structure of what it returns, and the number of the leaf."""
+    scalars: dict[tuple[int, int], _Scalar] = field(default_factory=dict)
+    """By the hash, which runs no code of the program, of the structure that it returns, and the number of the leaf."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +214,7 @@ def _check(output: _Output, number: int, leaf: Any) -> None:
         value = float(np.fmin.reduce(np.abs(np.asarray(leaf, np.float32)), axis=None))
     except (RuntimeError, TypeError, ValueError):  # donated meanwhile, failed, or no number: a key
         return
-    known, key = output.function.scalars, (output.tree, number)
+    known, key = output.function.scalars, (hash(output.tree), number)
     scalar = known.get(key)
     if scalar is None:
         if len(known) >= MOST_SCALARS:
@@ -234,7 +234,7 @@ def _check(output: _Output, number: int, leaf: Any) -> None:
 
 def _report(output: _Output) -> NonFinite | None:
     """Returns the scalars to report: of several that diverged together the loss, if one is called so."""
-    scalars = [each for (tree, _), each in output.function.scalars.items() if tree == output.tree]
+    scalars = [each for (tree, _), each in output.function.scalars.items() if tree == hash(output.tree)]
     lasting = [each for each in scalars if each.lasts(output.call)]
     losses = [each for each in lasting if _LOSS.search(each.path)]
     never = all(each.value is None for each in lasting)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import operator
 from collections.abc import Iterator, Sequence
@@ -10,9 +11,9 @@ from typing import Any
 from jaxobs import internals
 from jaxobs.facts.compilations import Change
 from jaxobs.internals import shardings
-from jaxobs.reasons import options, structures, texts
+from jaxobs.reasons import options, statics, structures, texts
 from jaxobs.reasons import signature as signatures
-from jaxobs.reasons.signature import Leaf, Signature, Static, equal
+from jaxobs.reasons.signature import Leaf, Signature, Static, equal, same_tree
 from jaxobs.reasons.structures import Aligned, Parting
 
 MOST_CHANGES = 256
@@ -25,12 +26,13 @@ def nearest(new: Signature, earlier: Sequence[Signature]) -> Signature | None:
     """Returns the earlier signature that differs least; the newest of those that differ equally."""
     latest_first = earlier[::-1]
     found, least, nodes = None, (1 << 30, 1 << 30, 0), 0
-    trees = [(new.tree is not each.tree, abs(new.tree.num_nodes - each.tree.num_nodes)) for each in latest_first]
+    size = new.tree.num_nodes
+    trees = [(not same_tree(new.tree, each.tree), abs(size - each.tree.num_nodes)) for each in latest_first]
     # A first guess that costs nothing: those of the same tree come first, then other trees by their sizes.
     for age, old in sorted(enumerate(latest_first), key=lambda each: trees[each[0]]):
         if equal(new, old):
             return old
-        if new.tree is not old.tree:
+        if trees[age][0]:
             nodes += old.tree.num_nodes
             if found is not None and nodes > MOST_NODES:
                 break
@@ -163,12 +165,14 @@ def _static_texts(old: Leaf | Static, new: Leaf | Static) -> tuple[str, str]:
 
 
 def doubtful(fun: Any, old: Signature, new: Signature) -> Iterator[Change]:
-    """Yields the static arguments that are other objects with an `__eq__` of the program, which nobody else may run."""
+    """Yields static arguments, or metadata, that only the `__eq__` of the program, which we do not run, can compare."""
     pairs = enumerate(zip(old.leaves, new.leaves, strict=False))
     found = {number: pair[1] for number, pair in pairs if isinstance(pair[1], Static) and pair[1].may_differ(pair[0])}
     for number, keys in signatures.keys_at(new.tree, list(found)).items():
         path = signatures.path(keys, signatures.parameter_names(fun))
         yield Change(path, "static_argument", str(found[number]), f"{found[number]} (another object, not equal to it)")
+    if not found:
+        yield from changes(fun, *(dataclasses.replace(each, tree=statics.doubted(each.tree)) for each in (old, new)))
 
 
 def _passed_otherwise(found: list[Change]) -> list[Change]:

@@ -83,7 +83,6 @@ class Explainer:
         """
         key = (naming.identity(call.fun, name), name, transform)
         program = self.history.program(key)
-        signature = program.sharing(signature)
         known = program.knows(call.key)
         if not program.seen:
             explanation = self._first(name, transform)
@@ -99,7 +98,7 @@ class Explainer:
                 self._forward.popitem(last=False)
         program.objects += not known
         program.cell = program.cell if known else cell
-        self.history.remember(key, _reference(call.key), signature, lines)
+        self.history.remember(key, _reference(call.key), program.sharing(signature), lines)
         return explanation
 
     def _first(self, name: str, transform: str | None) -> Explanation:

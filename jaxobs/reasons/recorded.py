@@ -17,7 +17,7 @@ from typing import Any
 
 from jaxobs import internals
 from jaxobs.base.files import absolute
-from jaxobs.reasons import literals
+from jaxobs.reasons import literals, statics
 from jaxobs.reasons.naming import unwrapped
 from jaxobs.reasons.signature import Leaf, Signature, Static
 
@@ -99,7 +99,7 @@ class _Writer:
         if kind is type(None):
             return self._new("none", {"none": True})
         body: dict[str, Any] = {"node": literals.import_path(kind) or literals.opaque_type(kind)}
-        if metadata is not None:
+        if (metadata := statics.shown(metadata)) is not None:
             body["metadata"] = literals.write(metadata) if self._values else literals.opaque(metadata)
         body["children"] = children
         text = repr(body)

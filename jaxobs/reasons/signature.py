@@ -11,13 +11,14 @@ import dataclasses
 import functools
 import inspect
 import types
-import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from jaxobs.internals import Call, Held, flax_graphs
-from jaxobs.reasons import described, literals, naming, options
+from jaxobs.reasons import described, options, statics
+from jaxobs.reasons.statics import Static as Static
+from jaxobs.reasons.statics import static as static
 from jaxobs.reasons.texts import MOST_REPR as MOST_REPR
 from jaxobs.reasons.texts import shortened as shortened
 
@@ -47,54 +48,12 @@ class Leaf:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Static:
-    """A static argument, in its place among the leaves: text, type and hash stand for it.
-
-    The object is not kept, and not asked whether it equals another: its `__eq__` is code of the program.
-    """
-
-    type: type
-    text: str
-    """Text of the value (see `described`), longer than what is shown."""
-    hash: int
-    equals_itself: bool = True
-    by_identity: bool = False
-    """True if the value's type compares by identity: another object is another value, however alike."""
-    value: Callable[[], Any] = field(default=lambda: None, repr=False)
-    """Gives the object while it lives; None for one that cannot be referred to weakly."""
-    made_at: str | None = None
-    """`file:line` of a function: many are called `<lambda>`."""
-    written: Any = None
-    """The value as `literals.write` writes it; opaque where values may not be recorded."""
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Static) or not (self.equals_itself and other.equals_itself):
-            return False
-        if (self.hash, self.type, self.text) != (other.hash, other.type, other.text):
-            return False
-        mine, its = self.value(), other.value()
-        return mine is None or its is None or mine is its or not self.by_identity
-
-    def may_differ(self, other: object) -> bool:
-        """Whether `__eq__` of the program could tell this value from one that has the same type, text and hash."""
-        mine, its = self.value(), other.value() if isinstance(other, Static) else None
-        both = mine is not None and its is not None
-        return both and mine is not its and described.has_own_equality(self.type)
-
-    def __hash__(self) -> int:
-        return self.hash
-
-    def __str__(self) -> str:
-        return shortened(self.text)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Signature:
     """A call as JAX's caches distinguish it from others."""
 
     leaves: tuple[Leaf | Static, ...]
     tree: Any
-    """JAX's tree definition of the arguments, the static ones as leaves."""
+    """JAX's tree definition of the arguments, the static ones as leaves, with hidden metadata."""
     options: tuple[tuple[str, str], ...] = ()
     """The options of `jax.jit` that are part of the key, as texts."""
     context: tuple[tuple[str, str], ...] = ()
@@ -145,6 +104,7 @@ def take(
     taken = tuple(_each_leaf(leaves, static_values, call.placed))
     if call.layouts:
         taken = tuple(_with_layouts(taken, call.layouts))
+    tree = statics.hidden(tree, static_values)
     return Signature(taken, tree, options.taken(call.jit_info), context, generation, static_values)
 
 
@@ -237,29 +197,6 @@ def _scalar_leaf(value: Any) -> Leaf:
         return Leaf(None, described.qualname(type(value)), False)
 
 
-def static(value: Any, values: bool = True) -> Static:
-    """Returns the substitute of a static argument; its type alone where `values` must not be recorded."""
-    kind = type(value)
-    try:
-        hashed = hash(value)
-    except Exception:
-        hashed = id(kind)
-    try:
-        reference: Callable[[], Any] = weakref.ref(value)
-    except TypeError:
-        reference = type(None)  # a value that cannot be referred to weakly
-    return Static(
-        kind,
-        described.described(value) if values else described.qualname(kind),
-        hashed,
-        not (issubclass(kind, float) and float.__ne__(value, value)),
-        described.by_identity(kind),
-        reference,
-        naming.made_at(value) if kind is types.FunctionType else None,
-        literals.write(value) if values else literals.opaque(value),
-    )
-
-
 def parameter_names(fun: Callable[..., Any]) -> list[str]:
     """Returns the names of the positional parameters, a variadic one as `args[2]`; empty where Python cannot tell."""
     if isinstance(fun, types.FunctionType) and not vars(fun) and not fun.__code__.co_flags & inspect.CO_VARARGS:
@@ -319,8 +256,8 @@ def child_keys(kind: type, data: Any, size: int) -> list[Any] | None:
     """Keys of a container's children, as JAX gives them; None for any other node."""
     from jax import tree_util
 
-    if kind is dict:
-        return [tree_util.DictKey(key) for key in data]
+    if kind is dict and type(data) is list:
+        return [tree_util.DictKey(key) for key in data]  # those that are objects of the program are hidden
     if kind in (list, tuple):
         return [tree_util.SequenceKey(number) for number in range(size)]
     if data is None and issubclass(kind, tuple) and len(getattr(kind, "_fields", ())) == size:
@@ -330,7 +267,7 @@ def child_keys(kind: type, data: Any, size: int) -> list[Any] | None:
 
 def _known_or_new_keys(tree: Any) -> list[Sequence[Any]]:
     try:
-        return _known_keys(tree)
+        return _known_keys(statics.hidden(tree))
     except (TypeError, ValueError):  # metadata of the user's that cannot be hashed, or compared with that of another
         return _keys(tree)
 
@@ -338,6 +275,7 @@ def _known_or_new_keys(tree: Any) -> list[Sequence[Any]]:
 def _keys(tree: Any) -> list[Sequence[Any]]:
     from jax import tree_util
 
+    tree = statics.restored(tree)
     numbered = tree_util.tree_unflatten(tree, list(range(tree.num_leaves)))
     found = [keys for keys, _ in tree_util.tree_flatten_with_path(numbered)[0]]
     return flax_graphs.named_keys(tree, found)

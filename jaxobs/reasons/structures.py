@@ -12,7 +12,7 @@ from typing import Any
 from jaxobs import internals
 from jaxobs.internals.flax_graphs import Graph
 from jaxobs.reasons import signature as signatures
-from jaxobs.reasons import texts
+from jaxobs.reasons import statics, texts
 from jaxobs.reasons.described import by_identity, described, qualname
 from jaxobs.reasons.signature import Signature, Static, equal
 
@@ -72,7 +72,7 @@ class _Walk:
 
     def _below(self, a: Any, b: Any, keys: Keys, at: tuple[int, int]) -> Iterator[Parting | Aligned]:
         """Inside two unequal nodes of one type."""
-        modules = internals.flax_graphs.graph(a), internals.flax_graphs.graph(b)
+        modules = [internals.flax_graphs.graph(statics.restored(each)) for each in (a, b)]
         if modules[0] is not None and modules[1] is not None:
             yield from self._modules(modules[0], modules[1], keys, at)
             return
@@ -110,7 +110,7 @@ class _Walk:
             kinds = a.kinds.get(path), b.kinds.get(path)
             if kinds[0] is not kinds[1]:
                 yield Parting(where, lambda kinds=kinds: _classes(*kinds))  # type: ignore[misc]
-            elif path in a.statics and path in b.statics and not equal(a.statics[path], b.statics[path]):
+            elif path in a.statics and path in b.statics and not statics.alike(a.statics[path], b.statics[path]):
                 values = a.statics[path], b.statics[path]
                 yield Parting(where, lambda values=values: self._metadata(type(values[1]), *values))  # type: ignore[misc]
 
@@ -162,6 +162,7 @@ class _Walk:
         """Returns texts of the metadata next to the arrays in a user's node, where it differs."""
         if not self._sides[1].quotes:
             return f"metadata of {qualname(kind)}", f"different metadata of {qualname(kind)}"
+        before, after = statics.shown(before), statics.shown(after)
         both = described(before), described(after)
         if both[0] != both[1]:
             return texts.difference(*both)

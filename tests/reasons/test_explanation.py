@@ -211,6 +211,30 @@ def test_hostile_values_are_told_apart_all_the_same() -> None:
     assert (explained.cause, explained.changes[0].path) == ("structure", "state")
 
 
+def test_metadata_is_compared_without_its_equality() -> None:
+    """Keys of dictionaries and items of tuples are compared so, too; who looks equal and is another object is named."""
+
+    @dataclass(frozen=True)
+    class Counting:
+        number: int
+
+        def __eq__(self, other: object) -> bool:
+            raise SystemExit
+
+        __repr__ = __lt__ = __eq__  # type: ignore[assignment]
+
+        def __hash__(self) -> int:
+            return self.number
+
+    for made in (Counting, lambda number: (Counting(number), "m")):
+        nodes = [Node(X, made(number)) for number in (1, 1, 2, 3)]
+        assert why(*([node] for node in nodes)).changes[0].path == "state"
+        assert why([nodes[0]], [nodes[1]]).cause == "structure"
+        assert why([nodes[0]], [nodes[0]]).cause == "unknown"
+    gone, come = why([{Counting(1): X}], [{Counting(2): X}]).changes
+    assert gone.path.endswith("Counting(number=1)]") and come.path.endswith("Counting(number=2)]")
+
+
 @pytest.mark.parametrize(
     ("before", "after", "path", "texts"),
     [

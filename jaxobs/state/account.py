@@ -48,23 +48,22 @@ class Account:
         """Knowledge of the seconds in no scope."""
         self._closed: deque[tuple[float, float]] = deque(maxlen=MOST_CLOSED)
         self._record: deque[tuple[str, float, float]] | None = None
-        self._attends = True
-        """Whether more is to do as one category follows another: it is not known to have started, or is recorded."""
         self._seconds = dict.fromkeys(TIME_CATEGORIES, 0.0)
         self.known_apart: float | None = None
         """Seconds of all categories in `scopes.APART` as `Wall.apart` added them up; None if they may have changed."""
         self._changing = False
-        """Whether `enter`, `leave` or `follow` is writing; whoever reads meanwhile sees that by `_unchanged`."""
+        """Whether `enter` or `leave` is writing; whoever reads meanwhile sees that by `_unchanged`."""
         self._version = 0
         """Counts the beginnings and ends of all other changes, so it is odd during one."""
 
     # ------------------------------------------------------------------------------------- what happens
 
-    def enter(self, category: str) -> Scope | None:
+    def enter(self, category: str, *, at: float | None = None) -> Scope | None:
         """A category begins on this thread: what to `leave`; None on a thread that is not charged.
 
         Args:
           category: one of `TIME_CATEGORIES`. A step within an evaluation is part of the evaluation.
+          at: the time by the clock; now unless given.
         """
         if get_ident() != self.thread and not self._takes_over(category):
             return None
@@ -75,7 +74,7 @@ class Account:
         scope.category = category
         scope.own = 0.0
         scope.ended = None
-        scope.began = now = self._clock()
+        scope.began = now = self._clock() if at is None else at
         # From here
         scope.outer = top = self._top
         self._changing = True
@@ -100,7 +99,9 @@ class Account:
             self._started()
         return scope
 
-    def leave(self, scope: Scope | None = None, category: str | None = None, *, alone: bool = False) -> None:
+    def leave(
+        self, scope: Scope | None = None, category: str | None = None, *, alone: bool = False, at: float | None = None
+    ) -> None:
         """A category ends, and whatever began within it, was never left, and is held open by nobody.
 
         Args:
@@ -113,7 +114,7 @@ class Account:
             scope = self._top
         if scope.wall is not self or scope.outer is None or scope.ended is not None:
             return
-        now = self._clock()
+        now = self._clock() if at is None else at
         if get_ident() != self.thread:
             scope.ended = now
             return
@@ -155,57 +156,11 @@ class Account:
             self._drop_ended()
 
     def follow(self, scope: Scope | None, category: str) -> Scope | None:
-        """A category begins as another ends: `leave(scope)` and `enter(category)`, at one moment and for less."""
-        if (
-            scope is None
-            or scope is not self._top
-            or scope.ended is not None
-            or (outer := scope.outer) is None
-            or outer.ended is not None
-            or get_ident() != self.thread
-        ):
-            if scope is not None:
-                self.leave(scope)
-            return self.enter(category)
-        following = Scope()
-        following.wall = self
-        following.category = category
-        following.outer = outer
-        following.own = 0.0
-        following.ended = None
-        following.began = now = self._clock()
-        # From here
-        top = self._top
-        self._changing = True
-        began, last = scope.began, self._last
-        passed = now - last
-        if passed > 0.0:
-            self._seconds[top.category] += passed
-            top.own += passed
-            self._last = now
-            if top.apart:
-                self.known_apart = None
-        if category == "step":
-            following.apart = False
-            if outer.category == "eval":
-                following.category, following.apart = "eval", True
-            elif outer.category != "step":
-                self.steps += 1
-        else:
-            following.apart = category in APART
-        self._top = following
-        self._changing = False
-        scope.ended = now
-        closed = self._closed
-        if last > began:  # else nothing ended within it
-            while closed and closed[-1][0] >= began:
-                closed.pop()
-        closed.append((began, now))
-        if self._attends:
-            self._note(scope.category, began, now)
-            if self._starting and category in WORK:
-                self._started()
-        return following
+        """A category begins at the moment at which another ends."""
+        now = self._clock()
+        if scope is not None:
+            self.leave(scope, at=now)
+        return self.enter(category, at=now)
 
     def move(self, category: str, seconds: float) -> float:
         """The last `seconds` on this thread were of another category than was charged; returns what was moved.
@@ -242,7 +197,6 @@ class Account:
     def record_into(self, spans: deque[tuple[str, float, float]] | None) -> None:
         """Notes there what ends from now on, until it is `None`: category, beginning and end by the clock."""
         self._record = spans
-        self._attends = self._starting or spans is not None
 
     # ------------------------------------------------------------------------------------- what is known
 
@@ -304,7 +258,6 @@ class Account:
     def _started(self) -> None:
         """The preparations are over, and known as such."""
         self._starting = False
-        self._attends = self._record is not None
         if self._root.category != "unattributed":
             return
         self._version += 1

@@ -9,35 +9,11 @@ from __future__ import annotations
 import html as escaping
 import re
 from collections.abc import Iterator, Sequence
+from importlib.resources import files
 
 from jaxobs.views.notebook.blocks import Bar, Block, Heading, Places, Row, Say, Table, as_they_are
 
-_RULES = """
-&{font-size:13px;line-height:1.45;max-width:1100px}
-& p,& summary,& code,& .note{overflow-wrap:anywhere}
-& p{margin:.3em 0}
-& h4{font-size:13px;font-weight:600;margin:.9em 0 .2em;padding:0}
-& table{border-collapse:collapse;margin:0;width:auto;font-size:13px;border:0}
-& .wide{overflow-x:auto}
-& tr{background:none;border:0}
-& :is(th,td){text-align:left;vertical-align:top;padding:2px 14px 2px 0;background:none;border:0;white-space:normal;\
-max-width:none;color:inherit}
-& th{font-weight:600;border-bottom:1px solid #8888}
-& :is(th,td).num{text-align:right;white-space:nowrap;width:1px;font-variant-numeric:tabular-nums}
-& td.note{padding:0 0 5px 14px}
-& .quiet{opacity:.8}
-& code{background:none;color:inherit;padding:0;font-size:12px}
-& .badge{border-radius:3px;padding:1px 6px;margin-right:6px;font-size:12px;font-weight:600}
-& .badge{color:#fff;background:#4b5563}
-& .bad{background:#b3261e}
-& .warn{background:#8a5000}
-& .good{background:#1b6e3c}
-& .bar{display:flex;height:12px;max-width:700px;border-radius:3px;overflow:hidden;margin:.4em 0 .2em}
-& .legend{display:flex;flex-wrap:wrap;gap:0 16px;margin:0;padding:0;list-style:none}
-& .legend li{margin:0}
-& .key{display:inline-block;width:10px;height:10px;border-radius:2px;margin-right:5px}
-& summary{cursor:pointer;margin:.5em 0 .2em}
-"""
+_RULES = files(__package__).joinpath("output.css").read_text(encoding="utf-8")
 _STYLE = _RULES.replace("&", ".jaxobs" * 3).replace("\n", "")
 """The class comes three times to outweigh the rules that Jupyter has for tables."""
 

@@ -30,7 +30,7 @@ def _case(found: Profiled) -> Case | None:
         ),
         where=top.source if top is not None else None,
         evidence=[
-            f"The largest exchange is `{top.operation}`, at `{top.scope}`." if top is not None and top.scope else "",
+            f"The largest exchange is `{top.operation}`, at `{top.scope}`." if top is not None and top.scope else ""
         ],
     )
 

@@ -34,25 +34,25 @@ def _camel(name: str) -> str:
     return first + "".join(each.capitalize() for each in rest)
 
 
-_CONFIG: Mapping[str, Any] = {"extra": "forbid", "allow_inf_nan": False, "alias_generator": _camel}
+class _Part:
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = {
+        "extra": "forbid", "allow_inf_nan": False, "alias_generator": _camel,
+    }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Query:
-    __pydantic_config__: ClassVar[Mapping[str, Any]] = _CONFIG
+class _Query(_Part):
     query: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Source:
-    __pydantic_config__: ClassVar[Mapping[str, Any]] = _CONFIG
+class _Source(_Part):
     spec: _Query
     type: Literal["Prometheus"] = "Prometheus"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Metric:
-    __pydantic_config__: ClassVar[Mapping[str, Any]] = _CONFIG
+class _Metric(_Part):
     metric_source: _Source
 
     @property
@@ -61,8 +61,7 @@ class _Metric:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Ratio:
-    __pydantic_config__: ClassVar[Mapping[str, Any]] = _CONFIG
+class _Ratio(_Part):
     total: _Metric
     bad: _Metric | None = None
     good: _Metric | None = None
@@ -70,36 +69,31 @@ class _Ratio:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _IndicatorSpec:
-    __pydantic_config__: ClassVar[Mapping[str, Any]] = _CONFIG
+class _IndicatorSpec(_Part):
     ratio_metric: _Ratio
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Indicator:
-    __pydantic_config__: ClassVar[Mapping[str, Any]] = _CONFIG
+class _Indicator(_Part):
     spec: _IndicatorSpec
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Window:
-    __pydantic_config__: ClassVar[Mapping[str, Any]] = _CONFIG
+class _Window(_Part):
     duration: Literal["7d", "14d", "28d", "30d", "1w", "2w", "4w"]
     is_rolling: Literal[True]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Target:
-    __pydantic_config__: ClassVar[Mapping[str, Any]] = _CONFIG
+class _Target(_Part):
     target: Decimal | None = None
     target_percent: Decimal | None = None
     display_name: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Spec:
-    __pydantic_config__: ClassVar[Mapping[str, Any]] = _CONFIG
+class _Spec(_Part):
     service: str
     indicator: _Indicator
     time_window: tuple[_Window]
@@ -109,8 +103,7 @@ class _Spec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Metadata:
-    __pydantic_config__: ClassVar[Mapping[str, Any]] = _CONFIG
+class _Metadata(_Part):
     name: str
     display_name: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -118,8 +111,7 @@ class _Metadata:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Document:
-    __pydantic_config__: ClassVar[Mapping[str, Any]] = _CONFIG
+class _Document(_Part):
     api_version: Literal["openslo/v1"]
     kind: Literal["SLO"]
     metadata: _Metadata

@@ -35,17 +35,18 @@ RECEIVERS = ("pager", "tickets")
 WATCHDOG = "watchdog"
 """Receiver of an alert that always fires: what expects it raises an alarm when it does not come. Optional."""
 
-_STRICT: Mapping[str, Any] = {"extra": "forbid", "allow_inf_nan": False}
 _LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 _DURATION = re.compile(r"(?=\d)(\d+d)?(\d+h)?(\d+m)?(\d+s)?")
 _URL = re.compile(r"(https?://\S+|/\S*)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlertChoice:
-    """Changes to an alert."""
+class _Strict:
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid", "allow_inf_nan": False}
 
-    __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertChoice(_Strict):
+    """Changes to an alert."""
 
     enabled: bool = True
     """Whether the alert is generated: one of the extended set is, once the file names it."""
@@ -58,10 +59,8 @@ class AlertChoice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ObjectiveChoice:
+class ObjectiveChoice(_Strict):
     """Changes to a service level objective."""
-
-    __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
 
     enabled: bool = True
     """Whether the objective's rules and alerts are generated."""
@@ -72,10 +71,8 @@ class ObjectiveChoice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prices:
+class Prices(_Strict):
     """Prices, for the panels about costs; without them, these use the dashboard's variable."""
-
-    __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
 
     accelerator_hour: float = 1.0
     """Price of one accelerator for an hour, in `currency`."""
@@ -84,10 +81,8 @@ class Prices:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
+class Site(_Strict):
     """The settings; the defaults are what is committed."""
-
-    __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
 
     job: str = ".+"
     """Regular expression for the targets' label `job`."""

@@ -23,6 +23,4 @@ def _at_the_start(evidence: Evidence, signs: Sequence[Observation]) -> list[Obse
     ]
 
 
-FUNCTIONS: Mapping[str, Functions] = {
-    "coordinator_unreachable": {"narrow": _at_the_start},
-}
+FUNCTIONS: Mapping[str, Functions] = {"coordinator_unreachable": {"narrow": _at_the_start}}

@@ -15,7 +15,7 @@ _ELSEWHERE = re.compile(
 """Settings of which other checks say something, or that only change what is logged."""
 _NUMBERS = re.compile(
     r"fast_m|_ftz|precision|determinis|nan|tf32|_f8|fp8|bf16|f16|approx|unsafe|honor_|accura|platform_dependent"
-    r"|autotune_level|max_isa|algebraic|reassoc|reduction|rtol|dot_merger|cublas|cudnn|triton_gemm|optimization_level",
+    r"|autotune_level|max_isa|algebraic|reassoc|reduction|rtol|dot_merger|cublas|cudnn|triton_gemm|optimization_level"
 )
 """Names of flags of XLA that choose other arithmetic, or another kernel that adds in another order."""
 

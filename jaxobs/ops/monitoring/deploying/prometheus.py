@@ -16,9 +16,7 @@ STORES = {
 }
 """Addresses to which Prometheus writes, by long-term store."""
 
-TARGETS = [
-    {"targets": ["host-0:9464", "host-1:9464", "host-2:9464", "host-3:9464"], "labels": {"job": "train"}},
-]
+TARGETS = [{"targets": ["host-0:9464", "host-1:9464", "host-2:9464", "host-3:9464"], "labels": {"job": "train"}}]
 """An example of what file_sd reads: the processes of one job. Replace the file in one step, as `mv` does."""
 
 

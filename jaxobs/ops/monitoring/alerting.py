@@ -64,7 +64,7 @@ def known_objectives(site: Site) -> list[Objective]:
             same = (own.bad, own.total) == (brought.bad, brought.total)
             example = brought.example if same else None
             if own.description == brought.text():
-                kept = ("description", "denominator", "absent", "pages", "extended", "culprit")
+                kept = ("description", "denominator", "absent", "pages", "extended", "culprit", "inhibits")
                 own = dataclasses.replace(own, **{name: getattr(brought, name) for name in kept})
             own = dataclasses.replace(own, guide=brought.guide, example=example)
         found[own.name] = own

@@ -152,6 +152,7 @@ def _alert(objective: Objective, pair: Pair, share: Decimal, cases: tuple[Case, 
         culprit=f"topk(1, sum by ({label}) (increase({counter}[1h])) > 0)" if label else "",
         expr=f"{long}\nand\n{short}\nand\n{enough}",
         for_=pair.for_,
+        inhibits=objective.inhibits,
         labels=_windows(objective, pair),
         thresholds={
             "share": Threshold(

@@ -64,6 +64,8 @@ class Objective:
     example: Example | None = None
     culprit: tuple[str, str] = ("", "")
     """Label and counter: the alerts name the value of the label by which the counter rose most."""
+    inhibits: tuple[str, ...] = ()
+    """As of an `Alert`, while the objective's alert pages."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Further labels of the alerts, for routing."""
     pages: bool = True

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
+from string import Template
 from typing import Any
 
 from jaxobs.base.errors import MissingExtraError
@@ -94,6 +95,14 @@ MADE_STEPS = (
 
 RUN = "job_instance_run_id:jax_run:bool"
 """Recorded: the run of each process: its `run_id`, or the address of a process that has none, which is a run alone."""
+
+
+def parts(own: Mapping[str, str], more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Returns texts for `${name}` in expressions: this module's constants, more, and a file's own, in their order."""
+    known = {name: value for name, value in globals().items() if isinstance(value, str)} | dict(more or {})
+    for name, text in own.items():
+        known[name] = Template(text).safe_substitute(known)
+    return known
 
 
 def increase(selector: str, window: str = "5m") -> str:

@@ -133,7 +133,7 @@ def serve() -> None:
                 raise RuntimeError("made on purpose")
             if mode == "dependency":
                 urllib.request.urlopen(OTHER).close()
-            if mode == "replicas" and OTHER and number % 2:
+            if mode == "replicas" and OTHER and number % 8 == 1:  # no more, or the objective pages
                 raise AttributeError("module 'jax' has no attribute 'P'")
 
 
@@ -168,8 +168,11 @@ if "FAULTY_GATE" in os.environ:  # it takes another one's place, and is ready be
     print("ready", flush=True)
     while not os.path.exists(os.environ["FAULTY_GATE"]):
         time.sleep(0.02)
-events = "/dev/full" if mode == "full" and broken.exists() else str(folder / "events.jsonl")
-jaxobs.start(port=port, sample_interval=0.2, stuck_seconds=1.0, event_log=events)
+events = folder / "events.jsonl"
+if mode == "full" and broken.exists():  # what lies beside a log is on the same disk: not in /dev
+    events = folder / "full.jsonl"
+    events.symlink_to("/dev/full")
+jaxobs.start(port=port, sample_interval=0.2, stuck_seconds=1.0, event_log=str(events))
 print(f"http://127.0.0.1:{port}/metrics", flush=True)
 if mode in ("together", "frozen", "slow"):
     together(int(sys.argv[3]), int(sys.argv[4]), sys.argv[5])

@@ -61,7 +61,7 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     brought = objectives()
     path = written(tmp_path, openslo.text(brought, "alerts"))
     own = {"guide": None, "example": None, "denominator": "", "absent": "", "pages": True, "extended": False,
-           "culprit": ("", "")}  # fmt: skip
+           "culprit": ("", ""), "inhibits": ()}  # fmt: skip
     bare = [dataclasses.replace(each, **own, description=each.text()) for each in brought]  # type: ignore[arg-type]
     assert list(openslo.read(path)) == bare
     assert all(isinstance(each.target, Decimal) for each in openslo.read(path))

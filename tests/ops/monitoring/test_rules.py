@@ -14,7 +14,6 @@ from types import ModuleType
 import pytest
 from helpers import rule_checks
 
-from jaxobs.base import discovery
 from jaxobs.base.errors import MissingExtraError
 from jaxobs.ops.monitoring import alerting, generate, objectives, rule_texts, rules, shipped_tests
 from jaxobs.ops.monitoring.rule_types import Given
@@ -41,7 +40,7 @@ def test_an_alert_lacks_nothing(name: str) -> None:
     ("package", "names", "endings"),
     [
         (rules, [*rules.declared()], (".toml", ".md", ".tests.yaml")),
-        (objectives, discovery.names(objectives.__name__), (".py", ".md")),
+        (objectives, [each.name.replace("-", "_") for each in objectives.objectives()], (".toml", ".md")),
     ],
     ids=["rules", "objectives"],
 )

@@ -20,6 +20,7 @@ TARGETS = [{"targets": ["host-0:9464", "host-1:9464", "host-2:9464", "host-3:946
 """An example of what file_sd reads: the processes of one job. Replace the file in one step, as `mv` does."""
 
 
+FULL, FAILED = "JaxEventLogDiskFull", "JaxobsInternalErrors"
 AGENT = "jaxobs-agent"
 """Receiver that is `jaxobs agent`."""
 NO_DESTINATION: Config = {"webhook_configs": [{"url": "name-a-destination-in-receivers-of-the-site-file:"}]}
@@ -61,12 +62,14 @@ def prometheus(site: Site, store: str | None = None) -> Config:
 def alertmanager(site: Site) -> Config:
     """Returns a configuration that routes by severity, and inhibits alerts with a known reason.
 
-    `critical` pages, `warning` opens a ticket, `info` goes nowhere; the agent gets pages and tickets as well.
+    `critical` pages, `warning` opens a ticket, `info` goes nowhere; the agent gets pages and tickets as well. A ticket
+    waits for the page of the same fault, which takes its place.
     Alertmanager refuses the file until the site has said where these go: it would drop them without a word.
     """
     job = list(site.grouping)
     found = {alert.name: alert for alert in alerting.enabled(site)}
     same = {name: [each for each in alert.inhibits if each in found] for name, alert in found.items()}
+    down = "|".join(["JaxTargetDown", *(name for name, targets in same.items() if "JaxTargetDown" in targets)])
     agent = {
         "receiver": AGENT, "matchers": ['severity=~"critical|warning"'], "group_wait": "5s", "continue": True,
     }  # fmt: skip
@@ -85,22 +88,33 @@ def alertmanager(site: Site) -> Config:
                 {"receiver": "nowhere", "matchers": ['severity="info"']},
                 {"receiver": "pager", "matchers": ['severity="critical"'], "repeat_interval": "1h"},
                 # Alertmanager uses the root's receiver only for what matches no route, and the agent's matches.
-                {"receiver": "tickets"},
+                {"receiver": "tickets", "group_wait": "10m"},
             ],
         },
         "inhibit_rules": [
             # While a deployment is under way, compilations are what one expects.
-            _inhibit('alertname="JaxDeploymentUnderWay"', 'phase="compile"', job),
-            # A process that is gone explains what is missing of it.
-            _inhibit('alertname="JaxTargetDown"', 'alertname=~"Jax.+"', [*job, "instance"], but="JaxTargetDown"),
-            # One fault, one notification: alerts with one mechanism, of which the first to fire is told.
+            _inhibit(['alertname="JaxDeploymentUnderWay"'], ['phase="compile"'], job),
+            # A process that is gone explains what is missing of it, but not what explains that it is gone.
+            _inhibit(['alertname="JaxTargetDown"'], ['alertname=~"Jax.+"', f'alertname!~"{down}"'], [*job, "instance"]),
+            # One fault, one notification: alerts with one mechanism, of which the first to fire is told. Of an
+            # objective only the page, since its tickets stay for days.
             *(
-                _inhibit(f'alertname="{name}"', f'alertname=~"{"|".join(targets)}"', job)
+                _inhibit(
+                    [f'alertname="{name}"', *(['severity="critical"'] if "slo" in found[name].expr else [])],
+                    [f'alertname=~"{"|".join(targets)}"'],
+                    job,
+                )
                 for name, targets in same.items()
                 if targets
             ),
+            # A log that cannot be written is one fault, whoever counts it.
+            *(
+                [_inhibit([f'alertname="{FULL}"'], [f'alertname="{FAILED}"', 'where="event_log"'], [*job, "instance"])]
+                if {FULL, FAILED} <= found.keys()
+                else []
+            ),
             # A page makes the ticket of the same thing unnecessary.
-            _inhibit('severity="critical"', 'severity="warning"', ["alertname", *job, "instance", "slo"]),
+            _inhibit(['severity="critical"'], ['severity="warning"'], ["alertname", *job, "instance", "slo"]),
         ],
         "receivers": [
             *([{"name": AGENT, "webhook_configs": [webhook]}] if site.agent_url else []),
@@ -111,6 +125,5 @@ def alertmanager(site: Site) -> Config:
     }
 
 
-def _inhibit(source: str, target: str, equal: list[str], but: str = "") -> Config:
-    targets = [target, *([f'alertname!="{but}"'] if but else [])]
-    return {"source_matchers": [source], "target_matchers": targets, "equal": equal}
+def _inhibit(sources: list[str], targets: list[str], equal: list[str]) -> Config:
+    return {"source_matchers": sources, "target_matchers": targets, "equal": equal}

@@ -29,17 +29,15 @@ def objectives() -> list[Objective]:
 def _objective(
     file: str, *, bad: str, total: str, target: str, least: str, example: dict[str, Any],
     rises: Mapping[str, str] | None = None, parts: Mapping[str, str] | None = None, culprit: Sequence[str] = (),
-    **fields: Any,
+    inhibits: Sequence[str] = (), **fields: Any,
 ) -> Objective:  # fmt: skip
-    known = {name: value for name, value in vars(promql).items() if isinstance(value, str)}
-    counters = {name: Template(text).safe_substitute(known) for name, text in (rises or {}).items()}
-    known |= {name: promql.increase(selector) for name, selector in counters.items()}
+    counters = promql.parts(rises or {})
+    known = {name: promql.increase(counters[name]) for name in rises or {}}
     if culprit:
         fields["culprit"] = (culprit[0], counters[culprit[1]])
-    for name, text in (parts or {}).items():
-        known[name] = Template(text).safe_substitute(known)
+    known = promql.parts(parts or {}, known)
     return Objective(
         bad=Template(bad).safe_substitute(known), total=Template(total).safe_substitute(known),
         target=Decimal(target), least=Decimal(least), guide=guide(f"{__package__}.{file.removesuffix('.toml')}"),
-        example=Example(**{**example, "share": Decimal(example["share"])}), **fields,
+        example=Example(**{**example, "share": Decimal(example["share"])}), inhibits=tuple(inhibits), **fields,
     )  # fmt: skip

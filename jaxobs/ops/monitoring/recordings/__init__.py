@@ -24,9 +24,7 @@ def groups() -> list[Group]:
 
 
 def _group(rules: list[dict[str, Any]], parts: dict[str, str] | None = None, **fields: str) -> Group:
-    known = {name: value for name, value in vars(promql).items() if isinstance(value, str)}
-    for name, text in (parts or {}).items():
-        known[name] = Template(text).safe_substitute(known)
+    known = promql.parts(parts or {})
     for rule in rules:
         rule |= {field: Template(rule[field]).safe_substitute(known) for field in ("name", "expr", "why")}
     return Group(**fields, rules=tuple(Recording(**rule) for rule in rules))

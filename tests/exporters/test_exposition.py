@@ -24,6 +24,7 @@ from jaxobs.exporters.prometheus import negotiate
 from jaxobs.facts.functions import INSTRUCTION_KINDS, MEMORY_SECTIONS, Histogram
 from jaxobs.facts.memory import DeviceMemory, DeviceState
 from jaxobs.facts.snapshot import Snapshot
+from jaxobs.findings.verdict import judged
 from jaxobs.metrics.catalogue import METRICS
 from jaxobs.metrics.metric import Metric
 from jaxobs.metrics.subjects.programs import MOST_PROGRAMS
@@ -52,6 +53,7 @@ def _parsed(text: bytes, content_type: str = TEXT) -> dict[Key, float]:
 def _expected(snapshot: Snapshot) -> dict[Key, float]:
     """Samples made by hand, from the snapshot and the catalogue alone."""
     found: dict[Key, float] = {}
+    snapshot = judged(snapshot)
     for metric in METRICS:
         for values, value in metric.read(snapshot):
             for suffix, extra, number in _numbers(metric, value):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ from helpers.made_by_hand import full_store
 
 from jaxobs.facts.functions import Histogram
 from jaxobs.facts.kinds import event_types
+from jaxobs.facts.verdicts import Verdict
+from jaxobs.findings.verdict import judged
 from jaxobs.metrics import buckets
 from jaxobs.metrics.catalogue import METRICS
 from jaxobs.metrics.metric import Metric
@@ -60,7 +63,7 @@ def test_only_instrumented_functions_have_histograms_by_function() -> None:
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
 def test_something_feeds_every_metric(metric: Metric) -> None:
-    samples = list(metric.read(full_store().snapshot()))
+    samples = list(metric.read(judged(full_store().snapshot())))
     assert samples, f"no fact feeds {metric.name}"
     for labels, value in samples:
         assert len(labels) == len(metric.labels)
@@ -71,6 +74,25 @@ def test_something_feeds_every_metric(metric: Metric) -> None:
         expected = {"histogram": Histogram, "summary": tuple}.get(metric.kind, (int, float))
         assert isinstance(value, expected)
     assert len({labels for labels, _ in samples}) == len(samples)
+
+
+def test_the_verdict_names_the_worst_finding_and_its_line() -> None:
+    """No sentence with figures, of which each would be a series, and no endless path."""
+    metric = next(each for each in METRICS if each.name == "jax_verdict_info")
+    snapshot = full_store().snapshot()
+    assert list(metric.read(snapshot)) == [], "nobody has judged"
+    judged_ = judged(snapshot)
+    assert judged_.verdict is not None
+    worst = next(each for each in snapshot.findings if each.id == judged_.verdict.findings[0].id)
+    for where, told in (
+        (None, ""),
+        ("train.py:12", "train.py:12"),
+        ("x" * 300 + "train.py:12", "x" * 189 + "train.py:12"),
+    ):
+        changed = dataclasses.replace(judged_, findings=(dataclasses.replace(worst, where=where),))
+        assert list(metric.read(changed)) == [((judged_.verdict.verdict, worst.finding, told), 1)]
+    ok = dataclasses.replace(judged_, verdict=Verdict(verdict="ok", headline="Nothing to fix."))
+    assert list(metric.read(ok)) == [(("ok", "", ""), 1)]
 
 
 def test_what_is_not_known_has_no_sample() -> None:

@@ -13,8 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from jaxobs.base import threads
+from jaxobs.base.guard import guarded
 from jaxobs.facts.functions import Histogram
 from jaxobs.facts.snapshot import Snapshot
+from jaxobs.findings.verdict import judged
 from jaxobs.metrics.catalogue import METRICS
 from jaxobs.metrics.metric import Labels, Metric, Value
 from jaxobs.state.exemplars import Bucket, Exemplar, Exemplars
@@ -65,6 +67,8 @@ class SnapshotCollector:
     def samples(self, snapshot: Snapshot | None = None) -> Iterator[tuple[Metric, list[tuple[Labels, Value]]]]:
         """Every metric with its samples, within the bound on series; what does not fit is counted, once."""
         snapshot = self._store.snapshot() if snapshot is None else snapshot
+        with guarded("verdict"):
+            snapshot = judged(snapshot)
         found = {}
         pace = _Pace()
         for metric in _BY_URGENCY:

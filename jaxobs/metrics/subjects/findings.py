@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxobs.facts.snapshot import Snapshot
+from jaxobs.facts.verdicts import VERDICTS
 from jaxobs.metrics.metric import Labels, Metric, Value
 
 
@@ -16,6 +17,22 @@ def _findings(snapshot: Snapshot) -> Iterator[tuple[Labels, Value]]:
         yield (finding,), count
 
 
+def _worst(snapshot: Snapshot) -> Iterator[tuple[Labels, Value]]:
+    if snapshot.verdict is None:
+        return
+    first = next((each.id for each in snapshot.verdict.findings), None)
+    worst = next((each for each in snapshot.findings if each.id == first), None)
+    where = "" if worst is None else (worst.where or "")[-_MOST:]
+    yield (snapshot.verdict.verdict, "" if worst is None else worst.finding, where), 1
+
+
+_MOST = 200
+"""Letters of a line's place, from its end."""
+
 METRICS = (
     Metric("jax_findings", "Active findings, by type; 0 for those that are over.", _findings, ("finding",)),
+    Metric("jax_verdict_info",
+           ("The verdict on the process, and type and line of the worst finding, empty without one. The sentence with "
+            "the figures is at `/api/v1/verdict`: in a label, each figure would make a series."),
+           _worst, ("verdict", "finding", "where"), values=(("verdict", VERDICTS),)),
 )  # fmt: skip

@@ -45,7 +45,13 @@ class Column(_Declared):
     title: str
     unit: str = "none"
     link: str = ""
-    """`runbook` or the name of a dashboard: where a click on a cell leads."""
+    """Places where a click on a cell leads: `runbook`, `report`, `live` (the process's page), or dashboards."""
+    explained: bool = False
+    """Whether types of findings are shown as the sentences of `findings/kinds.toml`."""
+    good_from: float | None = None
+    """Value from which a cell is green, and below which it is red."""
+    good_to: float | None = None
+    """Value from which a cell is red, and below which it is green."""
     mappings: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Text and colour by value, as those of a panel."""
 
@@ -68,6 +74,10 @@ class Panel(_Declared):
     needs: str = ""
     alert: str = ""
     """The alert whose first threshold is drawn, and colours the values."""
+    objective: str = ""
+    """The objective whose target, or what may miss it, is drawn next to that: no figure that misses it is green."""
+    good_from: float | None = None
+    """Value below which the figure is bad, if neither an alert nor an objective says it."""
     least: int | float | None = None
     most: int | float | None = None
     decimals: int | None = None
@@ -80,7 +90,7 @@ class Panel(_Declared):
     colors: Mapping[str, str] = field(default_factory=dict)
     """Units of series, by their legend."""
     no_value: str = ""
-    """Text that is shown if nothing is found, which is then as it should be."""
+    """Text that is shown if nothing is found, which is then as it should be; without it, what `needs` says."""
     content: str = ""
     """Markdown of a `text`."""
 
@@ -92,6 +102,8 @@ class Row(_Declared):
     title: str
     panels: tuple[Panel, ...]
     collapsed: bool = False
+    repeat: str = ""
+    """Variable for each of whose values the row is there once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -351,6 +351,7 @@ def test_a_wrong_field_of_a_dashboard_is_refused_by_name(
 ) -> None:
     """A misspelt field or a value of another type is an error that names the file and the field."""
     body = "title: T\ndescription: D\nrows: []\n"
+    (tmp_path / "annotations.toml").write_text("every = []")
     (tmp_path / "wrong.yaml").write_text(re.sub(rf"(?m)^{named}:.*\n", "", body) + line + "\n")
     monkeypatch.setattr(boards.resources, "files", lambda package: tmp_path)
     boards.boards.cache_clear()

@@ -19,7 +19,10 @@ pytestmark = pytest.mark.slow
 SECONDS = 30.0
 NOT_THERE = {"trouble", "hours"}
 """Needs of panels that are not made here on purpose; all else is there."""
-TROUBLE = {"oncall/errors", "oncall/findings", "debug/errors", "debug/host", "devices/xid_errors", "devices/throttled"}
+TROUBLE = {
+    "oncall/errors", "oncall/findings", "oncall/verdict", "debug/verdict", "debug/errors", "debug/host",
+    "devices/xid_errors", "devices/throttled",
+}  # fmt: skip
 """Panels that show something here, for these troubles are made."""
 
 

@@ -35,7 +35,7 @@ def model(content: Content) -> dashboard.Dashboard:
         panels=list(_panels(board.rows, content)),
         templating=dashboard.DashboardDashboardTemplating(list_val=list(_variables(content))),
         annotations=dashboard.AnnotationContainer(list_val=[_annotation(each, content) for each in board.annotations]),
-        links=[_dropdown()],
+        links=[_dropdown(), *(_link(*each) for each in content.links())],
     )
 
 
@@ -49,7 +49,8 @@ def _panels(rows: tuple[Row, ...], content: Content) -> Iterator[dashboard.Panel
             panels.append(found)
         yield dashboard.RowPanel(
             id_val=content.panel_id(f"row {row.title}"),
-            title=row.title,
+            title=content.row_title(row),
+            repeat=row.repeat or None,
             collapsed=row.collapsed,
             grid_pos=dashboard.GridPos(h=layout.ROW_HEIGHT, w=layout.COLUMNS, x=0, y=top),
             panels=panels if row.collapsed else [],
@@ -98,6 +99,13 @@ def _annotation(annotation: Annotation, content: Content) -> dashboard.Annotatio
         name=annotation.name, datasource=source(), enable=True, hide=False, icon_color=annotation.color,
         expr=content.expr(annotation.expr), title_format=annotation.title, text_format="", tag_keys="",
         step=content.site.scrape_interval, use_value_for_time=annotation.value_is_time,
+    )  # fmt: skip
+
+
+def _link(title: str, url: str) -> dashboard.DashboardLink:
+    return dashboard.DashboardLink(
+        title=title, type_val=dashboard.DashboardLinkType.LINK, url=url, tags=[], as_dropdown=False,
+        include_vars=False, keep_time=False, target_blank=True, icon="doc", tooltip=title,
     )  # fmt: skip
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
+import tomllib
+from importlib import resources
 
 from jaxobs.facts.verdicts import SEVERITIES
 from jaxobs.ops.monitoring import alerting, promql
-from jaxobs.ops.monitoring.panel_types import Board, Column, Panel, Target
+from jaxobs.ops.monitoring.panel_types import Board, Column, Panel, Row, Target
 from jaxobs.ops.monitoring.promql import quoted
 from jaxobs.ops.monitoring.rule_types import Alert
 from jaxobs.ops.monitoring.site import Site
@@ -20,6 +22,16 @@ ANY = ".*"
 UNITS = {"seconds": "s", "bytes": "bytes", "ratio": "percentunit", "factor": "none", "celsius": "celsius"}
 """Grafana's units by those of thresholds; what is counted has `short`."""
 COLORS = {"critical": "red", "warning": "orange", "info": "yellow"}
+
+LIVE = ("Open the live page", "http://${__value.raw}/")
+"""Link to the page of a process, if browsers reach it at the address at which Prometheus does."""
+WITHOUT = {
+    **dict.fromkeys(("serving", "generation"), "No traffic"), "accelerator": "No accelerator", "gpu": "No GPU",
+    "tpu": "No TPU", "steps": "No steps", "items": "No items are reported", "input": "No input is observed",
+    "persistent_cache": "No persistent cache", "checkpoints": "No checkpoints", "profiles": "No profiles are taken",
+    "transfers": "Transfers are not observed",
+}  # fmt: skip
+"""Text of a panel that shows nothing, by what it needs."""
 
 _LIMIT = re.compile(r"<(Jax\w+)\.(\w+)>")
 """In the query of a panel, a threshold of an alert: `<JaxStepTimeRegression.factor>`."""
@@ -134,6 +146,38 @@ class Content:
                 return (value, COLORS[alert.severity]) if value is not None else None
         return None
 
+    def limits(self, panel: Panel) -> list[tuple[float, str]]:
+        """The values at which a panel's colour changes, the worst first, each with the colour beyond it."""
+        found = self.threshold(panel)
+        limits = [found] if found else [] if panel.good_from is None else [(panel.good_from, COLORS["critical"])]
+        for objective in alerting.wanted_objectives(self.site):
+            value = float(objective.target if panel.good == "high" else objective.budget)
+            stricter = not limits or (value > limits[0][0] if panel.good == "high" else value < limits[0][0])
+            if objective.name == panel.objective and stricter:
+                limits.append((value, COLORS["info"]))
+        return limits
+
+    def row_title(self, row: Row) -> str:
+        """The title of a row, with the value for which it is there if it is there for each."""
+        return f"{row.title}: ${row.repeat}" if row.repeat else row.title
+
+    def links(self) -> list[tuple[str, str]]:
+        """Titles and addresses to which the whole dashboard links, next to the other dashboards."""
+        chosen = "&".join(f"{name}=${{{name}:percentencode}}" for name in self.site.grouping)
+        reports = [("Agent's reports", f"{self.site.reports_url}/?{chosen}")] if self.site.reports_url else []
+        return [("Runbooks", f"{self.site.runbook_url}/README.md"), *reports]
+
+    def cell_links(self, column: Column) -> list[tuple[str, str]]:
+        """Titles and addresses to which a click on a cell leads."""
+        value = "${__value.raw}"
+        known = {
+            "runbook": ("Open the runbook", self.runbook(value)),
+            "live": LIVE,
+            "report": ("Open the agent's reports", f"{self.site.reports_url}/?{column.source}=${{__value.text}}"),
+        }
+        wanted = [each for each in column.link.split() if each != "report" or self.site.reports_url]
+        return [known.get(each, (f"Open {each}", self.board_link(each, value))) for each in wanted]
+
     def _value(self, alert: Alert, panel: Panel) -> float | None:
         """The first threshold, if it is of what the panel shows; of a number of things, else, a single one."""
         name, threshold = next(iter(alert.thresholds.items()), ("", None))
@@ -159,6 +203,13 @@ class Content:
         if self.board.name == "debug":
             return "devices"
         return "devices" if "{{device}}" in target.legend and self.board.name != "devices" else "debug"
+
+
+@functools.cache
+def sentences() -> dict[str, str]:
+    """Returns what each type of finding is."""
+    rows = tomllib.loads((resources.files("jaxobs.findings") / "kinds.toml").read_text(encoding="utf-8"))
+    return {name: row["about"] for name, row in rows.items()}
 
 
 def _title(label: str) -> str:

@@ -37,7 +37,7 @@ def model(content: Content) -> resource.Manifest:
         ),
         variables=list(_variables(content)),
         annotations=[_annotation(each, content) for each in board.annotations],
-        links=[_dropdown()],
+        links=[_dropdown(), *(_link(*each) for each in content.links())],
         elements={_name(panel, content): _panel(panel, content) for row in board.rows for panel in row.panels},
         layout=dashboardv2.RowsLayoutKind(
             spec=dashboardv2.RowsLayoutSpec(rows=[_row(row, content) for row in board.rows])
@@ -63,9 +63,11 @@ def _row(row: Row, content: Content) -> dashboardv2.RowsLayoutRowKind:
         for panel, (x, y) in layout.places(row.panels)
     ]  # fmt: skip
     grid = dashboardv2.GridLayoutKind(spec=dashboardv2.GridLayoutSpec(items=items))
-    return dashboardv2.RowsLayoutRowKind(
-        spec=dashboardv2.RowsLayoutRowSpec(title=row.title, collapse=row.collapsed, layout=grid)
+    repeat = dashboardv2.RowRepeatOptions(value=row.repeat) if row.repeat else None
+    spec = dashboardv2.RowsLayoutRowSpec(
+        title=content.row_title(row), collapse=row.collapsed, layout=grid, repeat=repeat
     )
+    return dashboardv2.RowsLayoutRowKind(spec=spec)
 
 
 def _panel(panel: Panel, content: Content) -> dashboardv2.PanelKind:
@@ -158,6 +160,13 @@ def _annotation(annotation: Annotation, content: Content) -> dashboardv2.Annotat
                 "step": content.site.scrape_interval, "useValueForTime": annotation.value_is_time,
             },
         )
+    )  # fmt: skip
+
+
+def _link(title: str, url: str) -> dashboardv2.DashboardLink:
+    return dashboardv2.DashboardLink(
+        title=title, type_val=dashboardv2.DashboardLinkType.LINK, url=url, tags=[], as_dropdown=False,
+        include_vars=False, keep_time=False, target_blank=True, icon="doc", tooltip=title,
     )  # fmt: skip
 
 

@@ -7,12 +7,12 @@ from string import ascii_uppercase
 from typing import Any, cast
 
 from jaxobs.ops.monitoring.drawing import sdk
-from jaxobs.ops.monitoring.drawing.content import Content
+from jaxobs.ops.monitoring.drawing.content import LIVE, WITHOUT, Content, sentences
 from jaxobs.ops.monitoring.drawing.sdk import common, dashboard
 from jaxobs.ops.monitoring.panel_types import Column, Panel
 
 DATASOURCE = "$datasource"
-GOOD, NEUTRAL = "green", "text"
+GOOD, BAD, NEUTRAL = "green", "red", "text"
 RIGHT_FROM = 16
 """Width from which the legend is at the right, as a table."""
 
@@ -118,16 +118,20 @@ def _column_overrides(panel: Panel, content: Content) -> list[dashboard.Dashboar
 
 
 def _column_look(column: Column, content: Content) -> list[dashboard.DynamicConfigValue]:
-    found = [dashboard.DynamicConfigValue(id_val="decimals", value=0)] if column.unit == "short" else []
-    if column.mappings:
-        found.append(dashboard.DynamicConfigValue(id_val="mappings", value=_mappings(column.mappings)))
-        found.append(dashboard.DynamicConfigValue(id_val="custom.cellOptions", value={"type": "color-text"}))
-    if column.link:
-        value = "${__value.raw}"
-        url = content.runbook(value) if column.link == "runbook" else content.board_link(column.link, value)
-        title = "Open the runbook" if column.link == "runbook" else f"Open {column.link}"
-        found.append(dashboard.DynamicConfigValue(id_val="links", value=[_data_link(title, url)]))
-    return found
+    found: dict[str, Any] = {"decimals": 0} if column.unit == "short" else {}
+    mappings = {kind: (text, NEUTRAL) for kind, text in sentences().items()} if column.explained else column.mappings
+    if mappings:
+        found["mappings"] = _mappings(mappings)
+    limit = column.good_to if column.good_from is None else column.good_from
+    if limit is not None:
+        colors = (GOOD, BAD) if column.good_from is None else (BAD, GOOD)
+        steps = [{"color": color, "value": value} for color, value in zip(colors, (None, limit), strict=True)]
+        found["thresholds"] = {"mode": "absolute", "steps": steps}
+    if mappings or limit is not None:
+        found["custom.cellOptions"] = {"type": "color-text", "wrapText": column.explained}
+    if links := content.cell_links(column):
+        found["links"] = [_data_link(*each) for each in links]
+    return [dashboard.DynamicConfigValue(id_val=name, value=value) for name, value in found.items()]
 
 
 def _color_overrides(panel: Panel) -> list[dashboard.DashboardFieldConfigSourceOverrides]:
@@ -153,31 +157,31 @@ def _mappings(mappings: Mapping[str, tuple[str, str]]) -> list[Any]:
 
 
 def _defaults(panel: Panel, content: Content) -> dashboard.FieldConfig:
-    threshold = content.threshold(panel)
+    limits = content.limits(panel)
     boards = dict.fromkeys(filter(None, (content.drill_down(target) for target in panel.targets)))
     links = [_data_link(f"Open {each}", content.board_link(each, "${__field.labels.instance}")) for each in boards]
+    links += [_data_link(LIVE[0], "http://${__field.labels.instance}/")] if boards else []
     return dashboard.FieldConfig(
         unit=content.unit(panel.unit, _UNITS),
         decimals=panel.decimals,
         min_val=panel.least,
         max_val=panel.most,
         mappings=_mappings(panel.mappings),
-        no_value=panel.no_value or None,
+        no_value=panel.no_value or WITHOUT.get(panel.needs),
         links=cast("Any", links) or None,
-        color=_color(panel, threshold is not None),
-        thresholds=dashboard.ThresholdsConfig(
-            mode=dashboard.ThresholdsMode.ABSOLUTE, steps=_steps(panel, threshold)
-        ),
-        custom=_custom(panel, threshold is not None),
+        color=_color(panel, bool(limits)),
+        thresholds=dashboard.ThresholdsConfig(mode=dashboard.ThresholdsMode.ABSOLUTE, steps=_steps(panel, limits)),
+        custom=_custom(panel, bool(limits)),
     )  # fmt: skip
 
 
-def _steps(panel: Panel, threshold: tuple[float, str] | None) -> list[dashboard.Threshold]:
-    if threshold is None:
+def _steps(panel: Panel, limits: list[tuple[float, str]]) -> list[dashboard.Threshold]:
+    if not limits:
         return [dashboard.Threshold(value=None, color=NEUTRAL if panel.kind == "stat" else GOOD)]
-    value, color = threshold
-    below, above = (color, GOOD) if panel.good == "high" else (GOOD, color)
-    return [dashboard.Threshold(value=None, color=below), dashboard.Threshold(value=value, color=above)]
+    values, colors = [value for value, _ in limits], [*(color for _, color in limits), GOOD]
+    if panel.good != "high":
+        values, colors = values[::-1], colors[::-1]
+    return [dashboard.Threshold(value=value, color=color) for value, color in zip([None, *values], colors, strict=True)]
 
 
 def _color(panel: Panel, has_threshold: bool) -> dashboard.FieldColor:
@@ -227,7 +231,7 @@ def _timeseries(panel: Panel) -> Any:
 
 def _options(panel: Panel, content: Content) -> Any:
     if panel.kind == "stat":
-        return _stat(panel, content.threshold(panel) is not None)
+        return _stat(panel, bool(content.limits(panel)))
     return _OPTIONS[panel.kind](panel)
 
 

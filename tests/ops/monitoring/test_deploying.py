@@ -20,7 +20,7 @@ from helpers.requirements import program
 
 from jaxobs.base import config
 from jaxobs.ops.monitoring import alerting, generate
-from jaxobs.ops.monitoring.deploying import gke, kubernetes, prometheus
+from jaxobs.ops.monitoring.deploying import gke, prometheus
 from jaxobs.ops.monitoring.generate import kubernetes as generator
 from jaxobs.ops.monitoring.promql import parse
 from jaxobs.ops.monitoring.site import Site
@@ -236,7 +236,7 @@ def test_autoscalers_ask_for_a_metric_that_there_is() -> None:
     hpa, keda = objects()["deploy/kubernetes/autoscaler.yaml"], objects()["deploy/kubernetes/keda.yaml"]
     metric = hpa["spec"]["metrics"][0]["pods"]
     trigger = keda["spec"]["triggers"][0]["metadata"]
-    assert metric["target"]["averageValue"] == trigger["threshold"] == str(kubernetes.IN_FLIGHT)
+    assert metric["target"]["averageValue"] == trigger["threshold"] == "4"
     assert metric["metric"]["name"] in trigger["query"]
     parse(trigger["query"])
     adapter = objects()["deploy/kubernetes/prometheus-adapter.values.yaml"]["rules"]["custom"][0]

@@ -7,16 +7,7 @@ cannot be relabelled, so each workload has an object of its own; pods that have 
 
 from __future__ import annotations
 
-from jaxobs.ops.monitoring.deploying.kubernetes import (
-    LABELS,
-    MOST_LABELS,
-    MOST_SAMPLES,
-    NAME_LABEL,
-    POD_LABELS,
-    PORT,
-    SCRAPED,
-    Object,
-)
+from jaxobs.ops.monitoring.deploying.kubernetes import LABELS, NAME_LABEL, Object, read
 from jaxobs.ops.monitoring.site import Site
 
 API = "monitoring.googleapis.com/v1"
@@ -32,20 +23,10 @@ def pod_monitoring(workload: str, site: Site) -> Object:
     Args:
       workload: the value of the pods' label `app.kubernetes.io/name`; it becomes `job`.
     """
-    return {
-        "apiVersion": API,
-        "kind": "ClusterPodMonitoring",
-        "metadata": {"name": workload, "labels": LABELS},
-        "spec": {
-            "selector": {"matchLabels": {**SCRAPED, NAME_LABEL: workload}},
-            "endpoints": [{"port": PORT, "path": "/metrics", "interval": site.scrape_interval}],
-            "targetLabels": {
-                "metadata": ["namespace", "pod", "container", "node"],
-                "fromPod": [{"from": name, "to": _label(name)} for name in POD_LABELS],
-            },
-            "limits": {"samples": MOST_SAMPLES, "labels": MOST_LABELS},
-        },
-    }
+    found = read("clusterpodmonitoring")
+    found["metadata"]["name"] = found["spec"]["selector"]["matchLabels"][NAME_LABEL] = workload
+    found["spec"]["endpoints"][0]["interval"] = site.scrape_interval
+    return found
 
 
 def rules(groups: list[Object]) -> Object:
@@ -62,7 +43,3 @@ def rule_groups(groups: list[Object]) -> Object:
     """Returns the groups without the fields that this operator does not know."""
     taken = [[{name: rule[name] for name in rule if name in _TAKEN} for rule in each["rules"]] for each in groups]
     return {"groups": [{**each, "rules": rules} for each, rules in zip(groups, taken, strict=True)]}
-
-
-def _label(name: str) -> str:
-    return "".join(each if each.isalnum() else "_" for each in name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jaxobs.ops.monitoring import alerting
+from jaxobs.ops.monitoring.deploying import kubernetes
 from jaxobs.ops.monitoring.site import RECEIVERS, WATCHDOG, Site
 
 Config = dict[str, Any]
@@ -33,25 +34,8 @@ def prometheus(site: Site, store: str | None = None) -> Config:
     Args:
       store: one of `STORES`, to write everything there as well.
     """
-    config: Config = {
-        "global": {"scrape_interval": site.scrape_interval, "evaluation_interval": "1m"},
-        "rule_files": ["jaxobs.rules.yaml"],
-        "alerting": {"alertmanagers": [{"static_configs": [{"targets": ["localhost:9093"]}]}]},
-        "scrape_configs": [
-            # From files that the launcher of a job writes: one entry a process.
-            {
-                "job_name": "jax-files",
-                "sample_limit": 3000,
-                "file_sd_configs": [{"files": ["targets/*.json"], "refresh_interval": "1m"}],
-            },
-            # From process 0 of a job, which knows the others.
-            {
-                "job_name": "jax-http",
-                "sample_limit": 3000,
-                "http_sd_configs": [{"url": "http://host-0:9464/api/v1/targets", "refresh_interval": "1m"}],
-            },
-        ],
-    }
+    config = kubernetes.read("prometheus")
+    config["global"]["scrape_interval"] = site.scrape_interval
     if store is not None:
         config["global"]["external_labels"] = {"prometheus": "jax-0"}
         queue = {"capacity": 20_000, "max_shards": 10, "max_samples_per_send": 5_000}

@@ -181,6 +181,8 @@ def shell(alert: Alert, site: Site) -> str:
     said = {each.upper(): f"{{{{ $labels.{each} | {_QUOTED} }}}}" for each in named}
     if of_process(alert):
         said["POD"] = _POD
+    if any("$FIRST" in step.command for step in alert.runbook.diagnosis):
+        said["FIRST"] = _FIRST
     values = {"PROMETHEUS": f"{{{{ $externalURL | {_QUOTED} }}}}", **said, "EVENT_LOG": site.event_log}
     return "export " + " ".join(f"{name}='{value}'" for name, value in values.items())
 
@@ -192,6 +194,11 @@ _POD = (
     f'{{{{ . | first | label "pod" | {_QUOTED} }}}}{{{{ end }}}}'
 )
 """Template of the pod whose process an alert is about: what is recorded has lost that label."""
+_FIRST = (
+    "{{ with query (printf \"jax_process_info{job=%q, process_index='0'}\" $labels.job) }}"
+    f'{{{{ . | first | label "instance" | {_QUOTED} }}}}{{{{ end }}}}'
+)
+"""Template of the job's process 0, which compares all of them."""
 BEFORE = 10_800
 """Seconds before an alert that its link shows."""
 _TIME = 'query "time() - {}" | first | value | printf "%.0f"'
@@ -272,6 +279,7 @@ def _annotations(alert: Alert, fired: Fired, site: Site, at: str) -> Iterator[tu
 
     def found(block: re.Match[str]) -> str:
         value = fired.labels.get("pod", "") if 'label "pod"' in block[1] else fired.culprit
+        value = "" if "process_index" in block[0] else value
         return value and _TEMPLATE.sub(value, block[1])
 
     def told(template: re.Match[str]) -> str:

@@ -54,6 +54,19 @@ def test_a_page_is_whole(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", RULES)
+def test_nothing_in_a_command_is_left_to_fill_in(name: str) -> None:
+    """The cause comes first; variables are those that the annotation sets, and reports lie beside the event log."""
+    page = PAGES[f"runbooks/{name}.md"]
+    assert page.index('jaxobs diagnose --prometheus "$PROMETHEUS" --job "$JOB"') < page.index("## Meaning")
+    commands = "\n".join(re.findall(r"```sh\n(.*?)\n```", page, re.S))
+    assert re.findall(r"(?<![\w$\"'{-])(?:POD|PID|LOG|HOST\w*|DIR|DIRECTORY|JOB|NAMESPACE)\b", commands) == []
+    assert re.findall(r"^ls -t", commands, re.M) == []
+    first = page[: page.index("## Meaning")]
+    for variable in {*re.findall(r"\$([A-Z]+)\b", commands)} - {"JAXOBS", "JAX"}:
+        assert f"`{variable}`" in first, variable
+
+
+@pytest.mark.parametrize("name", RULES)
 def test_a_page_quotes_the_rule(name: str) -> None:
     """Expression, time to wait, severity, link to the panel and every figure are those of the rule."""
     page = PAGES[f"runbooks/{name}.md"]

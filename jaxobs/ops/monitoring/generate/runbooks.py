@@ -120,7 +120,8 @@ class _Page:
                 f"\n## Meaning\n\n{self._told(book.meaning)}\n",
                 f"\n## Impact\n\n{self._told(book.impact)}\n",
                 "\n## Diagnosis\n\nThe commands use the variables that the annotation `shell` sets. In a pod, put "
-                '`kubectl exec -n "$NAMESPACE" "$POD" --` before them, and `9464` instead of `"http://$INSTANCE"`. '
+                '`kubectl exec -n "$NAMESPACE" "$POD" --` before them, and `9464` instead of `"http://$INSTANCE"`; '
+                "outside Kubernetes, read the program's log instead of `kubectl logs`. "
                 'Queries are for Prometheus; add `instance="..."` to look at one process.\n',
                 *(self._step(number, step) for number, step in enumerate(book.diagnosis, 1)),
                 *(f"\n### On {name}\n\n{self._told(text)}\n" for name, text in _variants(alert) if text),
@@ -139,10 +140,10 @@ class _Page:
         )
 
     def _first(self) -> str:
-        if alerting.of_process(self._alert):
-            return _FIRST.format(names="`PROMETHEUS`, `JOB`, `NAMESPACE`, `INSTANCE`, `POD`", rest="")
+        given = re.findall(r"\b([A-Z]+)='", alerting.shell(self._alert, self._site))
         rest = "; the alert is about the whole job, so set `INSTANCE` and `POD` to the process you look at"
-        return _FIRST.format(names="`PROMETHEUS`, `JOB`, `NAMESPACE`", rest=rest)
+        rest = "" if alerting.of_process(self._alert) else rest
+        return _FIRST.format(names=", ".join(f"`{name}`" for name in given), rest=rest)
 
     def _told(self, text: str) -> str:
         """Returns a text with the values of thresholds in it, and with links to other pages."""

@@ -6,37 +6,27 @@ It has no access to the API of Kubernetes, unless the site wants it to read ther
 
 from __future__ import annotations
 
-import copy
-import functools
-from importlib import resources
-from typing import cast
-
-from jaxobs.base.version import __version__
 from jaxobs.ops.monitoring import yaml_text
-from jaxobs.ops.monitoring.deploying.kubernetes import Object
+from jaxobs.ops.monitoring.deploying.kubernetes import Object, read
+
+_FILE = "agent.yaml"
 
 
 def every() -> dict[str, Object]:
     """Returns the objects by the names of their files."""
-    return copy.deepcopy(_read()["of_agent"])
+    return read("of_agent", _FILE)
 
 
 def reading_cluster() -> dict[str, Object]:
     """Returns the account with which it may read the cluster, by the names of the files."""
-    return copy.deepcopy(_read()["reading_cluster"])
+    return read("reading_cluster", _FILE)
 
 
 def kustomization_of_reading() -> Object:
     """Returns a Kustomize base with the agent's base, that account, and a patch by which the agent has it."""
-    patch = yaml_text.dump(_read()["patch"], what="kubernetes")
+    patch = yaml_text.dump(read("patch", _FILE), what="kubernetes")
     return {
         "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
         "resources": ["../agent", *(f"{name}.yaml" for name in reading_cluster())],
         "patches": [{"patch": patch.partition("\n")[2]}],
     }  # fmt: skip
-
-
-@functools.cache
-def _read() -> dict[str, Object]:
-    text = (resources.files(__package__) / "agent.yaml").read_text(encoding="utf-8")
-    return cast("dict[str, Object]", yaml_text.load(text.replace("${version}", __version__))[0])

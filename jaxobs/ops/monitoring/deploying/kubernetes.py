@@ -6,8 +6,9 @@ import copy
 import functools
 from collections.abc import Iterable, Iterator
 from importlib import resources
-from typing import Any
+from typing import Any, cast
 
+from jaxobs.base.version import __version__
 from jaxobs.ops.monitoring import yaml_text
 from jaxobs.ops.monitoring.site import Site
 
@@ -18,14 +19,15 @@ NAME_LABEL = "app.kubernetes.io/name"
 LABELS = {NAME_LABEL: "jaxobs", "app.kubernetes.io/part-of": "jaxobs"}
 
 
-def read(name: str) -> Object:
-    """Returns an object of `objects.yaml`, to put in what the site has chosen."""
-    return copy.deepcopy(_all()[name])
+def read(name: str, file: str = "objects.yaml") -> Object:
+    """Returns what a file of this folder has under a name, to put in what the site has chosen."""
+    return cast("Object", copy.deepcopy(_all(file)[name]))
 
 
 @functools.cache
-def _all() -> Any:
-    return yaml_text.load((resources.files(__package__) / "objects.yaml").read_text(encoding="utf-8"))[0]
+def _all(file: str) -> Any:
+    text = (resources.files(__package__) / file).read_text(encoding="utf-8")
+    return yaml_text.load(text.replace("${version}", __version__))[0]
 
 
 def pod_monitor(site: Site) -> Object:
@@ -69,13 +71,8 @@ def kustomization(resources: Iterable[str]) -> Object:
     return {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": list(resources)}
 
 
-def autoscaler() -> Object:
-    """Returns an autoscaler that sets replicas by the requests in flight."""
-    return read("autoscaler")
-
-
 def adapter_rules(site: Site) -> Object:
-    """Returns values for the chart of prometheus-adapter, which hands the metric to `autoscaler`."""
+    """Returns values for the chart of prometheus-adapter, which hands the metric to the autoscaler."""
     found, matchers = read("adapter"), ['namespace!=""', 'pod!=""', *site.extra_matchers()]
     found["rules"]["custom"][0]["seriesQuery"] = f"jax_requests_in_flight{{{', '.join(matchers)}}}"
     return found

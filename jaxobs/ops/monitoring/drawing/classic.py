@@ -35,7 +35,7 @@ def model(content: Content) -> dashboard.Dashboard:
         panels=list(_panels(board.rows, content)),
         templating=dashboard.DashboardDashboardTemplating(list_val=list(_variables(content))),
         annotations=dashboard.AnnotationContainer(list_val=[_annotation(each, content) for each in board.annotations]),
-        links=[_dropdown(), *(_link(*each) for each in content.links())],
+        links=[dashboard.DashboardLink(**each) for each in content.links()],
     )
 
 
@@ -99,19 +99,4 @@ def _annotation(annotation: Annotation, content: Content) -> dashboard.Annotatio
         name=annotation.name, datasource=source(), enable=True, hide=False, icon_color=annotation.color,
         expr=content.expr(annotation.expr), title_format=annotation.title, text_format="", tag_keys="",
         step=content.site.scrape_interval, use_value_for_time=annotation.value_is_time,
-    )  # fmt: skip
-
-
-def _link(title: str, url: str) -> dashboard.DashboardLink:
-    return dashboard.DashboardLink(
-        title=title, type_val=dashboard.DashboardLinkType.LINK, url=url, tags=[], as_dropdown=False,
-        include_vars=False, keep_time=False, target_blank=True, icon="doc", tooltip=title,
-    )  # fmt: skip
-
-
-def _dropdown() -> dashboard.DashboardLink:
-    return dashboard.DashboardLink(
-        title="JAX dashboards", type_val=dashboard.DashboardLinkType.DASHBOARDS, tags=[TAG], as_dropdown=True,
-        include_vars=True, keep_time=True, target_blank=False, icon="external link", url="",
-        tooltip="The other dashboards, with these selections",
     )  # fmt: skip

@@ -7,6 +7,7 @@ import functools
 import re
 import tomllib
 from importlib import resources
+from typing import Any
 
 from jaxobs.facts.verdicts import SEVERITIES
 from jaxobs.ops.monitoring import alerting, promql
@@ -161,11 +162,19 @@ class Content:
         """The title of a row, with the value for which it is there if it is there for each."""
         return f"{row.title}: ${row.repeat}" if row.repeat else row.title
 
-    def links(self) -> list[tuple[str, str]]:
-        """Titles and addresses to which the whole dashboard links, next to the other dashboards."""
+    def links(self) -> list[dict[str, Any]]:
+        """Fields of the dashboard's links: to the others, to runbooks, and to reports if people reach them."""
         chosen = "&".join(f"{name}=${{{name}:percentencode}}" for name in self.site.grouping)
-        reports = [("Agent's reports", f"{self.site.reports_url}/?{chosen}")] if self.site.reports_url else []
-        return [("Runbooks", f"{self.site.runbook_url}/README.md"), *reports]
+        others = {"type_val": "dashboards", "tags": [TAG], "target_blank": False, "icon": "external link", "url": ""}
+        others |= dict.fromkeys(("as_dropdown", "include_vars", "keep_time"), True)
+        apart = {"type_val": "link", "tags": [], "target_blank": True, "icon": "doc"}
+        apart |= dict.fromkeys(("as_dropdown", "include_vars", "keep_time"), False)
+        found = [
+            {**others, "title": "JAX dashboards", "tooltip": "The other dashboards, with these selections"},
+            {**apart, "title": "Runbooks", "tooltip": "What to do", "url": f"{self.site.runbook_url}/README.md"},
+        ]
+        reports = {"title": "Agent's reports", "tooltip": "What it found", "url": f"{self.site.reports_url}/?{chosen}"}
+        return [*found, {**apart, **reports}] if self.site.reports_url else found
 
     def cell_links(self, column: Column) -> list[tuple[str, str]]:
         """Titles and addresses to which a click on a cell leads."""

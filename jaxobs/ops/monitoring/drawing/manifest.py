@@ -37,7 +37,7 @@ def model(content: Content) -> resource.Manifest:
         ),
         variables=list(_variables(content)),
         annotations=[_annotation(each, content) for each in board.annotations],
-        links=[_dropdown(), *(_link(*each) for each in content.links())],
+        links=[dashboardv2.DashboardLink(**each) for each in content.links()],
         elements={_name(panel, content): _panel(panel, content) for row in board.rows for panel in row.panels},
         layout=dashboardv2.RowsLayoutKind(
             spec=dashboardv2.RowsLayoutSpec(rows=[_row(row, content) for row in board.rows])
@@ -160,19 +160,4 @@ def _annotation(annotation: Annotation, content: Content) -> dashboardv2.Annotat
                 "step": content.site.scrape_interval, "useValueForTime": annotation.value_is_time,
             },
         )
-    )  # fmt: skip
-
-
-def _link(title: str, url: str) -> dashboardv2.DashboardLink:
-    return dashboardv2.DashboardLink(
-        title=title, type_val=dashboardv2.DashboardLinkType.LINK, url=url, tags=[], as_dropdown=False,
-        include_vars=False, keep_time=False, target_blank=True, icon="doc", tooltip=title,
-    )  # fmt: skip
-
-
-def _dropdown() -> dashboardv2.DashboardLink:
-    return dashboardv2.DashboardLink(
-        title="JAX dashboards", type_val=dashboardv2.DashboardLinkType.DASHBOARDS, tags=[TAG], as_dropdown=True,
-        include_vars=True, keep_time=True, target_blank=False, icon="external link", url="",
-        tooltip="The other dashboards, with these selections",
     )  # fmt: skip

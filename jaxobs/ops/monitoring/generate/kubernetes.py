@@ -42,7 +42,7 @@ def files(site: Site) -> dict[str, str]:
             f"kubernetes/agent-reading-cluster/{name}.yaml": each
             for name, each in agent_objects.reading_cluster().items()
         },
-        "kubernetes/autoscaler.yaml": kubernetes.autoscaler(),
+        "kubernetes/autoscaler.yaml": kubernetes.read("autoscaler"),
         "kubernetes/prometheus-adapter.values.yaml": kubernetes.adapter_rules(site),
         "kubernetes/keda.yaml": kubernetes.scaled_object(site),
         "kubernetes/dashboards/kustomization.yaml": kubernetes.kustomization(maps),

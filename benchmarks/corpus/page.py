@@ -70,18 +70,32 @@ def _environments(reports: dict[str, dict[str, Any]]) -> str:
 
 
 def _summary(reports: dict[str, dict[str, Any]]) -> str:
-    rows = ["## By cause\n", "Correct answers of jaxobs, then of the explainer.\n", _heading("cause", reports)]
-    totals: dict[str, list[int]] = {jax: [0, 0, 0] for jax in reports}
-    causes: dict[str | None, dict[str, list[int]]] = defaultdict(lambda: {jax: [0, 0, 0] for jax in reports})
+    rows = [
+        "## By cause\n",
+        "Programs that jaxobs gets right, then the explainer. A program counts once, however it is jitted, and is\n"
+        "right if it is right in each way.\n",
+        _heading("cause", reports),
+    ]
+    causes: dict[str | None, dict[str, dict[str, tuple[bool, bool]]]] = defaultdict(
+        lambda: {jax: {} for jax in reports}
+    )
     for jax, report in reports.items():
         for verdict in report["verdicts"]:
-            right = (1, not verdict["problems"], verdict["explainer"] == "right")
-            for counts in (causes[verdict["cause"]][jax], totals[jax]):
-                counts[:] = [old + new for old, new in zip(counts, right, strict=True)]
-    for cause, by_version in [*causes.items(), ("**all**", totals)]:
-        cells = [f"{ours}/{all_}, {theirs}/{all_}" if all_ else "" for all_, ours, theirs in by_version.values()]
+            programs = causes[verdict["cause"]][jax]
+            ours, theirs = programs.get(verdict["name"], (True, True))
+            programs[verdict["name"]] = ours and not verdict["problems"], theirs and verdict["explainer"] == "right"
+    for cause, by_version in causes.items():
+        cells = [_right(list(programs.values())) for programs in by_version.values()]
         rows.append(f"| {'nothing compiles' if cause is None else cause} | {' | '.join(cells)} |")
+    everything = [[each for by in causes.values() for each in by[jax].values()] for jax in reports]
+    rows.append(f"| **all** | {' | '.join(map(_right, everything))} |")
     return "\n".join(rows) + "\n\n"
+
+
+def _right(programs: list[tuple[bool, bool]]) -> str:
+    """Returns how many programs jaxobs gets right, and how many the explainer."""
+    ours, theirs = (sum(each[side] for each in programs) for side in (0, 1))
+    return f"{ours}/{len(programs)}, {theirs}/{len(programs)}" if programs else ""
 
 
 EXAMPLES = (

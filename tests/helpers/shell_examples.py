@@ -29,10 +29,9 @@ from jaxobs.ops.monitoring.generate import kubernetes
 from jaxobs.ops.monitoring.site import Site
 
 OTHERS = {
-    "amtool", "apt-get", "cat", "cd", "cut", "df", "dmesg", "du", "docker", "git", "go", "head", "helm",
-    "jq", "kill", "kubectl", "ls", "memray", "mv", "nvidia-smi", "pprof", "prometheus", "promtool",
-    "ps", "py-spy", "pytest", "sort", "ss", "tail", "timeout", "top", "uniq", "wc",
-    "xargs",
+    "amtool", "apt-get", "cat", "cd", "cut", "df", "dmesg", "du", "docker", "echo", "git", "go", "head", "helm",
+    "jq", "kill", "kubectl", "ls", "memray", "mv", "nvidia-smi", "pprof", "prometheus", "prometheus-alertmanager",
+    "promtool", "ps", "py-spy", "pytest", "sleep", "sort", "ss", "tail", "timeout", "top", "uniq", "wc", "xargs",
 }  # fmt: skip
 """Programs of others that examples use, whose arguments are not looked at."""
 FILTERS = {"python", "python3", "head", "tail", "sort", "uniq", "cut"}
@@ -95,7 +94,7 @@ def mistakes(text: str, *, console: bool) -> Iterator[str]:
     for words in commands(text, console=console):
         names = [each for each in words if re.match(r"[A-Za-z_]\w*=", each)]
         yield from config.unknown_variables(dict(each.split("=", 1) for each in names))
-        rest = [each for each in words if each not in names and each != "export"]
+        rest = [each for each in words if each not in names and each not in ("export", "until", "do", "done")]
         if rest:
             yield from _mistakes_of_one(rest)
 
@@ -162,8 +161,9 @@ def _refused(arguments: list[str]) -> Iterator[str]:
 
 
 def runnable() -> list[Block]:
-    """Blocks of README and docs that need nothing but a program to train."""
-    return [each for each in examples.blocks("console", "sh") if not each.page.startswith("runbooks") and _runs(each)]
+    """Blocks of README and docs that need nothing but a program to train; tutorials run as a whole."""
+    elsewhere = ("runbooks", "docs/tutorials")
+    return [each for each in examples.blocks("console", "sh") if not each.page.startswith(elsewhere) and _runs(each)]
 
 
 def _runs(block: Block) -> bool:

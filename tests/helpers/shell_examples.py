@@ -130,7 +130,9 @@ def _mistakes_of_one(words: list[str]) -> Iterator[str]:
                     yield f"no event {kind}"
         case "ls":
             files = [each for each in arguments if "*" in each]
-            yield from (f"no report is called {each}" for each in files if not each.startswith(REPORTS))
+            yield from (
+                f"no report is called {each}" for each in files if not each.rpartition("/")[2].startswith(REPORTS)
+            )
         case _ if name not in OTHERS:
             yield f"{name}: a program that no example used so far; is it spelt right?"
     if name in ("kubectl", "helm"):
@@ -277,5 +279,11 @@ if sys.argv[1] == "1":
         text = re.sub(r"\b(HOST\w*|127\.0\.0\.1):9464", self._address, text)
         text = re.sub(r"\b([A-Z_0-9]+\.jsonl|EVENTLOG)\b", events, text)
         text = re.sub(r"\bDIR(ECTORY)?\b", str(self._folder / "cache"), text)
-        said = {"INSTANCE": self._address, "EVENT_LOG": events, "JOB": "train", "PROMETHEUS": "http://127.0.0.1:9"}
+        said = {
+            "INSTANCE": self._address,
+            "FIRST": self._address,
+            "EVENT_LOG": events,
+            "JOB": "train",
+            "PROMETHEUS": "http://127.0.0.1:9",
+        }
         return _bash(text, self._folder, JAXOBS_ACTION_TOKEN="sesame", **said)

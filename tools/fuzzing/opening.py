@@ -32,10 +32,12 @@ OWN = {
     "jaxobs/ops/gameday/running.py": "the log of the program that it starts",
     "jaxobs/ops/local_prometheus.py": "the log of the Prometheus that it starts",
     "jaxobs/ops/monitoring/boards/__init__.py": _COMES,
+    "jaxobs/ops/monitoring/objectives/__init__.py": _COMES,
     "jaxobs/ops/monitoring/recordings/__init__.py": _COMES,
     "jaxobs/ops/monitoring/rules/__init__.py": _COMES,
     "jaxobs/recorder/host.py": _PROC,
     "jaxobs/recorder/moment.py": _PROC,
+    "jaxobs/views/notebook/html.py": _COMES,
 }
 """Modules that open nothing from outside, with what it is."""
 

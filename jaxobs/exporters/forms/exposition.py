@@ -10,13 +10,14 @@ import itertools
 import math
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jaxobs.base import threads
 from jaxobs.base.guard import guarded
 from jaxobs.facts.functions import Histogram
 from jaxobs.facts.snapshot import Snapshot
-from jaxobs.findings.verdict import judged
+from jaxobs.findings.verdict import verdict
 from jaxobs.metrics.catalogue import METRICS
 from jaxobs.metrics.metric import Labels, Metric, Value
 from jaxobs.state.exemplars import Bucket, Exemplar, Exemplars
@@ -68,7 +69,8 @@ class SnapshotCollector:
         """Every metric with its samples, within the bound on series; what does not fit is counted, once."""
         snapshot = self._store.snapshot() if snapshot is None else snapshot
         with guarded("verdict"):
-            snapshot = judged(snapshot)
+            # Only the headline, of which nothing is rendered, asks for functions, and there may be many.
+            snapshot = replace(snapshot, verdict=verdict(replace(snapshot, functions=())))
         found = {}
         pace = _Pace()
         for metric in _BY_URGENCY:

@@ -10,7 +10,7 @@ from typing import Any
 
 
 def with_metadata(tree: Any, replaced: Callable[[Any], Any]) -> Any:
-    """Returns the structure with each node's metadata replaced, or itself if that changes none of it."""
+    """Returns the structure with each node's metadata replaced, or itself if all of it stays the same."""
     registry, nodes = tree.__getstate__()
     data = [each[2] if each[2] is None else replaced(each[2]) for each in nodes]
     if all(new is each[2] for new, each in zip(data, nodes, strict=True)):

@@ -100,7 +100,7 @@ def hidden(tree: Any, quotes: bool = True) -> Any:
 
 
 def doubted(tree: Any) -> Any:
-    """Returns a hidden structure in which objects that `__eq__` of the program may distinguish equal only themselves."""
+    """Returns a hidden structure. Objects that the program's `__eq__` may distinguish equal only themselves in it."""
     return _with_values(tree, lambda value: Metadata(value.value, value.quotes, doubted=True))
 
 

@@ -8,7 +8,6 @@ timeout, passes: it only happened to be our code that the signal interrupted.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import functools
 import logging
@@ -47,7 +46,7 @@ def internal_error(where: str, error: BaseException, path: str | None = None) ->
     with _lock:
         _errors[where] += 1
         first = _errors[where] == 1
-        with contextlib.suppress(Exception):
+        with guarded(None):
             now = time.time()
             since = _latest[where][0] if where in _latest else now
             _latest[where] = since, now, f"{type(error).__name__}: {error}"[:_MOST_TEXT]
@@ -59,7 +58,7 @@ def _log(where: str, error: BaseException) -> None:
     # A process without memory or descriptors reports that itself. A system that refuses is no fault of the code.
     lacks = isinstance(error, MemoryError) or getattr(error, "errno", None) in _LACKS
     # The program's own handlers and filters run here, and they may raise.
-    with contextlib.suppress(Exception):
+    with guarded(None):
         logger.log(
             logging.DEBUG if lacks else logging.WARNING,
             "jaxobs failed in `%s` and continues without it (%s: %s). Your program is not affected; "
@@ -115,11 +114,11 @@ def _handles(frame: FrameType, interrupted: FrameType) -> bool:
 
 
 class guarded:  # noqa: N801 - read as a word: `with guarded("place"):`
-    """Swallows and counts whatever the block raises."""
+    """Swallows and counts whatever the block raises; without a place it is not counted."""
 
     __slots__ = ("_where",)
 
-    def __init__(self, where: str) -> None:
+    def __init__(self, where: str | None) -> None:
         self._where = where
 
     def __enter__(self) -> None:
@@ -128,8 +127,9 @@ class guarded:  # noqa: N801 - read as a word: `with guarded("place"):`
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> bool:
         if error is None or _passes(error, 1):
             return False
-        internal_error(self._where, error)
-        return not _raise_errors
+        if self._where is not None:
+            internal_error(self._where, error)
+        return self._where is None or not _raise_errors
 
 
 def guard(where: str) -> Callable[[Callable[P, R]], Callable[P, R | None]]:

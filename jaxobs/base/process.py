@@ -58,8 +58,11 @@ class Processor:
         self._last = self.used(), time.perf_counter()
 
     def __del__(self) -> None:
-        if self._file is not None:
-            self._file.close()
+        try:
+            if self._file is not None:
+                self._file.close()
+        except BaseException:  # Python would print it; at the interpreter's end, our modules are gone
+            pass
 
     def share(self) -> float:
         """Returns the part of the time since the last call in which the thread ran; 1 if the system does not say."""

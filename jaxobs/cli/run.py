@@ -177,8 +177,10 @@ class _End:
 
     def note(self, error: BaseException) -> None:
         """Keeps what the last state will say of this."""
+        from jaxobs.recorder import flight_recorder
+
         if isinstance(error, SystemExit):
-            self._code = _exit_code(error.code)
+            self._code = flight_recorder.exit_code(error)
         elif isinstance(error, KeyboardInterrupt):
             self._reason, self._detail, self._code = "signal", "SIGINT", 130
         else:
@@ -189,16 +191,10 @@ class _End:
         from jaxobs.instruments import instrumentation
         from jaxobs.session import lifecycle
 
-        if os.getpid() != self._process:
-            return
         with guarded("run.end"):
+            if os.getpid() != self._process:
+                return
             lifecycle.finish(self._reason, self._detail, self._code)
         with guarded("run.unmet"):
             for sentence in instrumentation.unmet():
                 print(f"jaxobs: {sentence}", file=sys.stderr)
-
-
-def _exit_code(code: object) -> int:
-    if code is None:
-        return 0
-    return code & 0xFF if isinstance(code, int) else 1

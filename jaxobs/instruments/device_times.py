@@ -295,6 +295,7 @@ _registered = False
 _exiting = False
 
 
+@guard("device_times.exit")
 def _exit() -> None:
     """At the interpreter's exit: no more looks, for JAX forgets its backends next."""
     global _exiting

@@ -86,6 +86,7 @@ _exiting.acquire()
 """Held until the interpreter exits."""
 
 
+@guard("watch.exit")
 def _exit() -> None:
     """At the interpreter's exit: no more looks, for JAX forgets its backends next."""
     _exiting.release()

@@ -163,6 +163,7 @@ class Session:
         if self._sampler is not None:
             self._sampler.sample()
 
+    @guard("session.last_sample")
     def _last_sample(self) -> None:
         """Ends at the interpreter's exit, on the sampler's thread: a device may hang, and the exit must not."""
         if self._sampler is not None:

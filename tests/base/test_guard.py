@@ -107,10 +107,11 @@ def test_what_the_handler_of_a_signal_raises_passes(error: type[BaseException]) 
 
 
 @pytest.mark.usefixtures("swallowing")
-def test_a_log_handler_of_the_program_that_raises_does_no_harm() -> None:
+@pytest.mark.parametrize("error", [RuntimeError, SystemExit])
+def test_a_log_handler_of_the_program_that_raises_does_no_harm(error: type[BaseException]) -> None:
     class Broken(logging.Handler):
         def handle(self, record: logging.LogRecord) -> bool:
-            raise RuntimeError("the log server is gone")
+            raise error("the log server is gone")
 
     handler = Broken()
     guard.logger.addHandler(handler)

@@ -20,7 +20,7 @@ from typing import Any
 
 from jaxobs.base.errors import MissingExtraError
 from jaxobs.base.files.patience import Patience
-from jaxobs.base.guard import internal_error
+from jaxobs.base.guard import guard, internal_error
 from jaxobs.facts.process import Exit, Manifest
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.state.store import Store
@@ -86,6 +86,7 @@ class Tracker(abc.ABC):
         ending = ends[-1] if ends else None
         self._finish(None if not isinstance(ending, Exit) else int(ending.reason != "normal" or bool(ending.code)))
 
+    @guard("tracker.exit")
     def _at_exit(self) -> None:
         """Before the client's own handlers, which it has registered earlier: after them, it takes nothing."""
         self._finish(int(getattr(sys, "last_value", None) is not None))

@@ -119,6 +119,17 @@ def registers(): atexit.register(lambda: print("registered late"))
 def first(): print("first")
 sys.exit("a text as exit code")
 """),
+    Case("functions of the system that exit", "time, os and threading raise SystemExit once JAX has compiled", """
+import logging, os, threading, time, jax, jax.numpy as jnp
+logging.getLogger("jaxobs").disabled = True
+step = jax.jit(lambda x: x + 1)
+step(jnp.ones(3)).block_until_ready()
+def ended(*given, **more): raise SystemExit(7)
+for module, names in ((os, "close getpid unlink stat"), (threading, "current_thread enumerate"), (time, "perf_counter")):
+    for name in names.split(): setattr(module, name, ended)
+for size in (4, 5): print(step(jnp.ones(size)))
+time.sleep(0.3)
+"""),
     Case("an exception at the end", "the traceback, its frames and the exit code", """
 import jax, jax.numpy as jnp
 def inner(x): return 1 / 0

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from helpers.run_programs import environment, events
+from helpers.run_programs import environment, events, programs
 
 from jaxobs.base.errors import JaxobsError, SettingError
 from jaxobs.compile_cache.warming import finding, plan
@@ -21,27 +21,7 @@ from jaxobs.compile_cache.warming import finding, plan
 DEVICES = {"XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
 STORED = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1"}
 
-MODEL = """
-    import functools, os, typing
-    import jax, jax.numpy as jnp
-    import jaxobs
-
-    print("the model is imported")
-    jaxobs.install(event_log=os.environ.get("OWN_LOG"))
-
-    class Moments(typing.NamedTuple):
-        mean: typing.Any
-        scale: typing.Any
-
-    @functools.partial(jax.jit, static_argnames=("activation", "width"))
-    def predict(params, x, *, width, activation=jax.nn.relu):
-        return activation(x @ params["w"] * params["moments"].scale + width)
-
-    def plain(x):
-        return x - 1
-
-    jitted = jax.jit(plain)
-"""
+MODEL = programs(__file__)["model"]
 
 SCRIPT = pathlib.Path(__file__).with_name("warmed_script.txt").read_text(encoding="utf-8")
 
@@ -168,35 +148,7 @@ def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
             del sys.modules[name]
 
 
-LIBRARY = """
-    import jax
-
-    def unjitted(x):
-        return x
-
-    @jax.jit
-    def jitted(x):
-        return x
-
-    def twice(x):
-        return x
-
-    donating, keeping = jax.jit(twice, donate_argnums=0), jax.jit(twice)
-
-    class Trainer:
-        @jax.jit
-        def step(self):
-            return self
-
-        @staticmethod
-        def make():
-            return jax.jit(lambda x: x)
-
-        class Inner:
-            @jax.jit
-            def step(self):
-                return self
-"""
+LIBRARY = programs(__file__)["library"]
 
 
 def test_functions_are_found(folder: pathlib.Path) -> None:
@@ -294,29 +246,7 @@ def test_names_and_lines(folder: pathlib.Path) -> None:
         plan.make(folder / "nowhere.jsonl", [], library, None, {})
 
 
-PROGRAM = """
-    import dataclasses, enum, functools, pathlib, subprocess
-    import jax
-
-    @dataclasses.dataclass(frozen=True)
-    class Config:
-        width: int
-
-    class Kind(enum.Enum):
-        SMALL = 1
-
-    def touch(path):
-        pathlib.Path(path).touch()
-
-    def activation(x):
-        return x
-
-    @functools.partial(jax.jit, static_argnames=("config", "call"))
-    def f(x, config=None, call=activation):
-        if callable(config) and call is not activation:
-            config(call)
-        return x
-"""
+PROGRAM = programs(__file__)["program"]
 
 
 def with_static(written: Any) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from helpers.made_by_hand import compilation
-from helpers.run_programs import environment, events, run
+from helpers.run_programs import environment, events, programs, run
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import jaxobs
@@ -163,28 +163,7 @@ def test_sharded_arrays_pile_up_on_each_device(sample: Callable[[], None]) -> No
     assert leak.data["bytes_per_call"] == 64 * 1024 * 4
 
 
-HOST = """
-import json, sys
-import jax.numpy as jnp
-import numpy as np
-import jaxobs
-from jaxobs.recorder import host
-from jaxobs.session import lifecycle
-
-jaxobs.install(sample_interval=3600)
-
-
-@jaxobs.jit
-def wide(x):
-    return x + 1
-
-
-batch, history = jnp.ones((512, 1024)), []
-for _ in range(130):
-    history.append(np.array(wide(batch)))
-    lifecycle._session.sample()
-print(json.dumps([[each.finding, each.summary, dict(each.data)] for each in jaxobs.snapshot().findings]))
-"""
+HOST = programs(__file__)["host"]
 
 
 def test_results_kept_on_the_host() -> None:
@@ -284,30 +263,7 @@ def test_a_short_program_is_told_when_it_ends(sample: Callable[[], None]) -> Non
     assert len(told()) == 1
 
 
-PROGRAM = """
-import sys, time
-import jax.numpy as jnp
-
-import jaxobs
-
-
-@jaxobs.jit
-def train_step(params, batch):
-    return params, jnp.tanh(params @ batch)
-
-
-def main(keep):
-    params = batch = jnp.ones((64, 128, 128)).mean(0)
-    history = []
-    for number in range(500):
-        params, output = train_step(params, batch)
-        if keep == "all" or number < 20:
-            history.append(output)
-        time.sleep(0.02)
-
-
-main(sys.argv[1])
-"""
+PROGRAM = programs(__file__)["program"]
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from helpers.run_programs import programs
 
 from jaxobs.loops.call_places import Place, place
 from jaxobs.loops.positions import IN_CALL, IN_INPUT, IN_LIBRARY, IN_LOOP, _all_loops, calls, is_task, position
@@ -44,48 +45,7 @@ LOOPS = {
     "a handler": ("for x in 0, 1:\n    step()\n    try: 1 / 0\n    except KeyError: pass\n    except: look()", IN_LOOP),
 }
 
-HELPERS = """
-def all_turns():
-    for x in range(2):
-        step()
-
-def trained():
-    for x in range(2):
-        look()
-        step()
-        yield x
-
-def generated():
-    for x in range(2):
-        look()
-        yield x
-
-def fetched(it):
-    return {"x": next(it)}
-
-def slow():
-    look()
-
-def train():
-    step()
-
-class Batches:
-    number = 0
-
-    def __iter__(self):
-        return self
-
-    def __next__(self):
-        self.number += 1
-        if self.number > 2:
-            raise StopIteration
-        look()
-
-class Loader:
-    def __iter__(self):
-        look()
-        return iter([1, 2])
-"""
+HELPERS = programs(__file__)["helpers"]
 
 LIBRARY = """
 def train_batch():

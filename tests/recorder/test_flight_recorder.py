@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers.run_programs import environment, events, run_file
+from helpers.run_programs import environment, events, programs, run_file
 
 import jaxobs
 from jaxobs.base import guard
@@ -93,25 +93,7 @@ def test_error_while_compiling(recorded: pathlib.Path) -> None:
     )
 
 
-COMPILES = """\
-import resource, sys
-import jaxobs
-jaxobs.install(event_log=sys.argv[1])
-import jax, jax.numpy as jnp, numpy as np
-
-table = np.arange(1 << 26, dtype=np.float32)
-
-def model(x):
-    return x + table
-
-lowered = jax.jit(model).lower(jnp.float32(1))
-used = int(open("/proc/self/statm").read().split()[0]) * 4096
-resource.setrlimit(resource.RLIMIT_AS, (used + (100 << 20), -1))
-try:
-    lowered.compile()
-except MemoryError:
-    print("survived")
-"""
+COMPILES = programs(__file__)["compiles"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits the address space")
@@ -185,24 +167,7 @@ def test_live_arrays_and_replication(recorded: pathlib.Path) -> None:
     assert replicated.share > 3 * sharded.share
 
 
-PROGRAM = """\
-import resource, sys, threading, time
-import jax, jax.numpy as jnp
-
-@jax.jit
-def step(x):
-    return jnp.tanh(x)
-
-x = jnp.ones((1 << 24,))
-step(x).block_until_ready()
-used = int(open("/proc/self/statm").read().split()[0]) * 4096
-resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 30), -1))
-threading.Thread(target=time.sleep, args=(4,)).start()
-losses = []
-while True:
-    losses.append(step(x))
-    losses[-1].block_until_ready()
-"""
+PROGRAM = programs(__file__)["program"]
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from helpers.made_by_hand import compilation, full_store
 from helpers.page_input_facts import SLOW, TRAIN, WALL, WATCHED
-from helpers.run_programs import environment, events
+from helpers.run_programs import environment, events, programs
 
 import jaxobs
 from jaxobs.base import guard
@@ -35,49 +35,7 @@ from jaxobs.state import store
 GIB = 2**30
 MINUTE = 60.0
 
-PROGRAM = """\
-import signal, sys, time
-import jax, jax.numpy as jnp
-
-@jax.jit
-def step(x):
-    return jnp.tanh(x)
-
-def deep(x):
-    for _ in range(1800):
-        x = jnp.sin(x) @ x + 1
-    return x.sum()
-
-def trouble(how):
-    if how == "compile":
-        lowered = jax.jit(jax.grad(deep)).lower(jnp.ones((64, 64)))
-        print("ready", flush=True)
-        lowered.compile()
-    elif how == "sleep":
-        print("ready", flush=True)
-        time.sleep(3600)
-    elif how == "error":
-        try:
-            {}["secret"]
-        except KeyError as error:
-            raise ValueError("bad shape") from error
-    elif how == "interrupt":
-        raise KeyboardInterrupt
-    elif how == "interrupt-tracing":
-        jax.jit(lambda x: trouble("interrupt"))(1.0)
-    elif how == "jax":
-        step("text")
-    else:
-        sys.exit(int(how))
-
-how, *more = sys.argv[1:]
-if "early" in more:
-    sys.exit(2)
-if "handler" in more:
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-kept = [step(jnp.ones((n + 8, 64))) for n in range(3)]
-trouble(how)  # the last line
-"""
+PROGRAM = programs(__file__)["program"]
 INSTALL = "import jaxobs; jaxobs.install(event_log=__import__('sys').argv.pop(1), flight_recorder=None)\n"
 
 

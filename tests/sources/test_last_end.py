@@ -11,42 +11,14 @@ from pathlib import Path
 
 import pytest
 from helpers.paths import ROOT
+from helpers.run_programs import programs
 
 from jaxobs.base.process import process_age
 from jaxobs.recorder import predecessors
 from jaxobs.recorder.predecessors import Life
 from tools.quick_xla import quick
 
-PROGRAM = """
-import os, signal, sys, time
-import jaxobs
-jaxobs.install(event_log=sys.argv[2], sample_interval=0.1)
-import jax, jax.numpy as jnp
-jax.jit(lambda x: x + 1)(1)
-from jaxobs.session import lifecycle
-from jaxobs.recorder import predecessors
-folder = os.path.dirname(sys.argv[2])
-def kept():
-    paths = [os.path.join(folder, name) for name in os.listdir(folder) if name.startswith("jaxobs-end-")]
-    lives = [predecessors.read_life(path) for path in paths]
-    return os.getpid() in [life.pid for life in lives if life is not None]
-deadline = time.monotonic() + 60
-while not kept():
-    assert time.monotonic() < deadline
-    lifecycle.fresh_snapshot()
-    time.sleep(0.05)
-jaxobs.snapshot()
-print("last:", jaxobs.snapshot().process.last_exit or "unknown", flush=True)
-how = sys.argv[1]
-if how == "killed":
-    os.kill(os.getpid(), signal.SIGKILL)
-if how == "signal":
-    os.kill(os.getpid(), signal.SIGTERM)
-if how == "error":
-    raise ValueError("made on purpose")
-if how == "out_of_memory":
-    jax.jit(lambda x: jnp.zeros((2**48,)) + x)(1.0)
-"""
+PROGRAM = programs(__file__)["program"]
 
 
 @pytest.mark.slow

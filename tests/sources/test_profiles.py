@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import pytest
 from helpers import run_programs
 from helpers.paths import ROOT
+from helpers.run_programs import programs
 
 from jaxobs.base.config import Settings
 from jaxobs.facts.compilations import OpenCompilation
@@ -33,22 +34,7 @@ pytestmark = pytest.mark.usefixtures("fresh")
 WAIT = 120.0
 BUDGET, MOST_BUDGET = profile_sampling.BUDGET, profile_sampling.MOST_BUDGET
 
-START = """
-    import os, sys, time, urllib.request
-    import jax, jax.numpy as jnp
-    import jaxobs
-
-    @jax.jit
-    def train_step(weights, batch):
-        with jax.named_scope("layer"):
-            return jnp.tanh(batch @ weights) @ weights.T
-
-    weights, batch = jnp.ones((256, 256)), jnp.ones((64, 256))
-    until = time.monotonic() + 100
-
-    def events():
-        return jaxobs.snapshot().profile.samples if jaxobs.snapshot().profile else 0
-"""
+START = programs(__file__)["start"]
 
 
 def ran(

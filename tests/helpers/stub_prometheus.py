@@ -59,7 +59,7 @@ class Stub:
         return json.dumps({"status": "success", "data": data}).encode()
 
     def _matrix(self, query: str, start: float, end: float, step: float) -> list[dict[str, Any]]:
-        name = next(iter(re.findall(r"\b(?:jax\w+|up|ALERTS)\b", query)), "")
+        name = next(iter(re.findall(r"\b(?:kube\w+|jax\w+|up|ALERTS)\b", query)), "")
         moments = [start + step * number for number in range(int((end - start) // step) + 1)]
         return [
             {

@@ -152,24 +152,11 @@ def _items(method: Callable[..., Any], *place: str, **chosen: str) -> list[Objec
 
 def _at_once(lists: Lists, seconds: float, problems: list[str]) -> dict[str, list[Object]]:
     """Returns each list by its name; an empty one, and a problem, if it could not be had."""
-
-    def tried(ask: Callable[[], list[Object]]) -> list[Object] | str:
-        try:
-            return ask()
-        except Exception as error:  # The client raises errors of several libraries.
-            status = getattr(error, "status", None)
-            return f"HTTP {status}" if status else f"{type(error).__name__}: {clean(str(error), 200)}"
-
-    answers = deadlines.at_once([functools.partial(tried, each) for each in lists.values()], seconds)
-    found: dict[str, list[Object]] = {name: [] for name in lists}
-    for name, answer in zip(lists, answers, strict=True):
-        if isinstance(answer, list):
-            found[name] = answer
-        else:
-            problems.append(f"{name}: {answer or f'no answer within {seconds:g} s'}.")
-        if len(found[name]) >= MOST_OBJECTS:
-            problems.append(f"{name}: only the first {MOST_OBJECTS} were read.")
-    return found
+    found, failed = deadlines.by_name(lists, seconds)
+    problems += [f"{name}: {each}." for name, each in failed.items()]
+    problems += [f"{name}: only the first {MOST_OBJECTS} were read." for name, each in found.items()
+                 if len(each) >= MOST_OBJECTS]  # fmt: skip
+    return {name: found.get(name, []) for name in lists}
 
 
 def _events(events: Iterable[Object], window: Window) -> dict[str, list[Line]]:

@@ -20,6 +20,7 @@ from jaxobs.ops.agent.acting import policy
 from jaxobs.ops.agent.acting.record import Record
 from jaxobs.ops.agent.cluster import Cluster
 from jaxobs.ops.agent.investigating import Where
+from jaxobs.ops.agent.loki import Loki
 from jaxobs.ops.agent.sending import Destinations
 from jaxobs.ops.agent.store import Store
 from jaxobs.ops.agent.working import Agent
@@ -36,7 +37,7 @@ def serve(args: argparse.Namespace, say: Callable[[str], None], warn: Callable[[
     if not args.prometheus:
         raise SettingError("Give --prometheus URL: the Prometheus to ask.")
     host, port = _listen(args.listen)
-    for option in ("prometheus", "notify", "grafana", "pagerduty", "opsgenie", "webhook", "url"):
+    for option in ("prometheus", "loki", "notify", "grafana", "pagerduty", "opsgenie", "webhook", "url"):
         if getattr(args, option):
             client.check_url(f"--{option}", getattr(args, option))
     if not 1 <= args.per_minute <= 1000:
@@ -51,7 +52,7 @@ def serve(args: argparse.Namespace, say: Callable[[str], None], warn: Callable[[
     http.request(args.prometheus)  # a variable that cannot be used is an error now, not at the first alert
     if args.kubernetes not in ("", "true", "false"):
         raise SettingError("JAXOBS_AGENT_KUBERNETES is `true` or `false`.")
-    pods = (Cluster(),) if args.kubernetes == "true" else ()
+    pods = (*([Cluster()] if args.kubernetes == "true" else ()), *([Loki(args.loki)] if args.loki else ()))
     chosen = policy.read(Path(args.actions)) if args.actions else None
     desk = suggestions.desk(Path(args.reports), chosen, args.prometheus, targets) if chosen else None
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, TypeVar
+
+from jaxobs.ops.diagnosis.evidence import clean
 
 T = TypeVar("T")
 
@@ -50,3 +53,25 @@ def at_once(work: Sequence[Callable[[], T]], seconds: float) -> list[T | None]:
         if waiting is not None:
             waiting.done.wait(max(0.0, until - time.monotonic()))
     return [each.result if each is not None and each.done.is_set() else None for each in tasks]
+
+
+def by_name(work: Mapping[str, Callable[[], T]], seconds: float) -> tuple[dict[str, T], dict[str, str]]:
+    """Calls functions at once; returns their results, and why the others have none."""
+
+    def tried(ask: Callable[[], T]) -> tuple[T | None, str]:
+        try:
+            return ask(), ""
+        except Exception as error:  # Clients raise errors of several libraries.
+            status = getattr(error, "status", None)
+            return None, f"HTTP {status}" if status else clean(f"{type(error).__name__}: {error}", 200)
+
+    found: dict[str, T] = {}
+    problems: dict[str, str] = {}
+    answers = at_once([functools.partial(tried, each) for each in work.values()], seconds)
+    for name, answer in zip(work, answers, strict=True):
+        result, problem = answer or (None, f"no answer within {seconds:g} s")
+        if result is None:
+            problems[name] = problem
+        else:
+            found[name] = result
+    return found, problems

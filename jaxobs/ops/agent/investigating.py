@@ -372,9 +372,10 @@ def _not_looked_at(found: Diagnosis, seen: Seen, taken: Sequence[Step], incident
     told += [f"Step {each.id}: {each.because}" for each in taken if each.outcome == "error"]
     if incident.left_out:
         told.append(f"{incident.left_out} more alerts than an incident keeps.")
-    unseen = sorted({kind for each in found.hypotheses for kind in known()[each.id].needs} & {"log", "event-log"})
-    if unseen:
-        told.append(
-            "The logs and event logs of the processes: give them to `jaxobs diagnose --log FILE --event-log FILE`."
-        )
+    kinds = {kind for each in found.hypotheses for kind in known()[each.id].needs}
+    has_logs = any(each.startswith("Loki") for each in seen.looked_at)
+    if "log" in kinds and not has_logs:
+        told.append("The logs of the processes: start the agent with `--loki URL`, or `jaxobs diagnose --log FILE`.")
+    if "event-log" in kinds:
+        told.append("The event logs of the processes: give them to `jaxobs diagnose --event-log FILE`.")
     return list(dict.fromkeys(told))[:30]

@@ -123,22 +123,24 @@ def look(prometheus: str, given: Sequence[str], subject: Subject, instances: Ite
     def of_process(url: str) -> Callable[[], Evidence]:
         return lambda: gather(Inputs(targets=(url,)), timeout=bounds.answer)
 
-    def of_pods() -> tuple[list[pods.Pod], list[Told | None]]:
+    def of_pods() -> tuple[list[pods.Pod], dict[str, Told], dict[str, str]]:
         until = time.monotonic() + bounds.all
         own = pods.of_job(prometheus, subject, instances, window, bounds.answer / 2)
         left = until - time.monotonic() - _MARGIN
-        asked = [functools.partial(each.look, subject, own, window, since, left) for each in sources_of_pods]
-        return own, deadlines.at_once(asked, left)
+        asked = {
+            each.source: functools.partial(each.look, subject, own, window, since, left) for each in sources_of_pods
+        }
+        return own, *deadlines.by_name(asked, left)
 
-    work: list[Callable[[], Any]] = [of_prometheus, of_pods if sources_of_pods else lambda: ([], [])]
+    work: list[Callable[[], Any]] = [of_prometheus, of_pods if sources_of_pods else lambda: ([], {}, {})]
     first, around, *others = deadlines.at_once([*work, *map(of_process, processes)], bounds.all)
     late = f"no answer within {bounds.all:g} s"
     whole = first or Evidence((), (Source(kind="prometheus", name=shown(prometheus), problem=late),))
     has_prometheus = all(each.problem is None for each in whole.sources)
     observations, sources = list(whole.observations), list(whole.sources)
-    own_pods, answers = around or ([], [None for _ in sources_of_pods])
-    told = [each for each in answers if each is not None]
-    notes += [f"{each.source}: {late}." for each, one in zip(sources_of_pods, answers, strict=True) if one is None]
+    own_pods, found_of_pods, failed = around or ([], {}, {each.source: late for each in sources_of_pods})
+    told = list(found_of_pods.values())
+    notes += [f"{name}: {problem}." for name, problem in failed.items()]
     notes += [note for each in told for note in each.notes]
     if "namespace" in subject.scope and "kubernetes" not in {each.source for each in sources_of_pods}:
         notes.append("Pods, events and nodes of Kubernetes: start the agent with `--kubernetes`.")

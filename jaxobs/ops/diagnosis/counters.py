@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from jaxobs.ops.diagnosis.evidence import METRIC, Evidence, Observation
 
@@ -87,10 +87,24 @@ def has_just_become(evidence: Evidence, sign: Observation) -> bool:
     return moment is not None and moment > min(starts) + _LEAST_BEFORE
 
 
-def pods(evidence: Evidence, source: str) -> set[tuple[str, str]]:
-    """Namespaces and names of the pods whose processes have metrics of JAX."""
+def places(evidence: Evidence, source: str, names: Sequence[str]) -> dict[tuple[str, ...], str]:
+    """Processes with metrics of JAX, by some labels that say where they run."""
     return {
-        (each.data.get("namespace", ""), each.data["pod"])
+        tuple(each.data[name] for name in names): each.process
         for each in evidence.of_kind(METRIC)
-        if each.source == source and each.name.startswith("jax_") and each.data.get("pod")
+        if each.source == source and each.name.startswith("jax_") and all(each.data.get(name) for name in names)
     }
+
+
+def is_elsewhere(evidence: Evidence, sign: Observation) -> bool:
+    """Whether kube-state-metrics says something of a pod or node without such a process, or said it before already."""
+    names = place_labels(sign.name)
+    own = tuple(sign.data.get(name, "") for name in names)
+    return bool(names) and (own not in places(evidence, sign.source, names) or not has_just_become(evidence, sign))
+
+
+def place_labels(metric: str) -> tuple[str, ...]:
+    """The labels by which a metric of kube-state-metrics names a pod or a node; none of another metric."""
+    if not metric.startswith("kube_"):
+        return ()
+    return ("node",) if metric.startswith("kube_node_") else ("namespace", "pod")

@@ -6,16 +6,11 @@ import re
 from collections.abc import Sequence
 
 from jaxobs.ops.diagnosis.evidence import ALERT, LAST, LINE, METRIC, PROGRESS, Courses, Evidence, Observation
+from jaxobs.ops.diagnosis.gathering.log_times import either
 from jaxobs.ops.diagnosis.knowledge import ENDED, STUCK, Knowledge
 
 _WAITED = re.compile(
-    r"(?:[Tt]imeout (?:is|of)(?: currently)?(?: set to)?:? ?|[Tt]imed out (?:after|waiting for) |"
-    r"[Dd]eadline [Ee]xceeded after |timed out with .{1,200} duration: |"
-    r"(?:waiting|blocked|stuck|hung|been running) for (?:`[^`]{1,200}` for )?(?:more than )?|"
-    r"[Tt]ermination timeout for .{1,200} of |"
-    r"[Ww]aited (?:for )?|ran for (?=[\d.]+ ?\w+ before timing out)|[Ss]low compil\w+\?? .{0,100}took |"
-    r"not respond(?:ed|ing)? (?:for|in|within) |"
-    r"[Nn]o (?:heartbeats?|progress|response|activity|step)(?: \w+)? (?:for|in|since)(?: the last)? )"
+    rf"(?:{either('waits')})"
     r"(?P<time>(?:\d+(?:\.\d+)? ?(?:milliseconds?|msecs?|ms|hours?|h|minutes?|mins?|m|seconds?|secs?|s)(?![a-z]) ?)+)"
 )
 """How long somebody waited until this was said."""

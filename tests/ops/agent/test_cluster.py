@@ -24,6 +24,7 @@ from jaxobs.ops.agent.cluster import Cluster
 from jaxobs.ops.agent.incidents import Incident
 from jaxobs.ops.agent.investigating import Where
 from jaxobs.ops.agent.looking import Bounds, Seen
+from jaxobs.ops.agent.pods import PodSource
 from jaxobs.ops.agent.report import Report
 from jaxobs.ops.agent.subjects import Subject
 from jaxobs.ops.diagnosis import diagnose
@@ -88,9 +89,9 @@ def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
         yield found
 
 
-def look(stub: Stub) -> Seen:
-    window = Window(end=NOW, seconds=3600.0)
-    return looking.look(stub.url, (), SUBJECT, [LABELS["instance"]], window, Bounds(), (Cluster(),), NOW - 300)
+def look(stub: Stub, sources: tuple[PodSource, ...] | None = None) -> Seen:
+    window, given = Window(end=NOW, seconds=3600.0), (Cluster(),) if sources is None else sources
+    return looking.look(stub.url, (), SUBJECT, [LABELS["instance"]], window, Bounds(), given, NOW - 300)
 
 
 def at(text: str) -> Any:
@@ -105,6 +106,14 @@ def put_events(api: Api, text: str) -> None:
         stamp = at(f'"{moment}"')
         api.put("events", f"{name}.{number}", type=kind, reason=reason, message=message, firstTimestamp=stamp,
                 lastTimestamp=stamp, count=1, involvedObject={"kind": of, "name": name})  # fmt: skip
+
+
+def put_revision(api: Api, number: int, before: int) -> None:
+    template = {"spec": {"containers": [{"image": f"serve:{number}"}]}}
+    api.put("replicasets", f"serve-{number}", spec={"template": template}, metadata={
+        "annotations": {"deployment.kubernetes.io/revision": str(number)}, "creationTimestamp": at(f'"T-{before}"'),
+        "ownerReferences": [{"kind": "Deployment", "name": "serve"}],
+    })  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
@@ -135,18 +144,11 @@ def report(stub: Stub) -> Report:
 def test_a_report_names_the_revision_before_the_incident(api: Api, stub: Stub) -> None:
     """The sources are named as well; the token is shown to the API, and to nobody else."""
     api.put("pods", "train-0", spec={"nodeName": "node-1"}, status=at(CASES[0]["pod"]))
-    for number, before in (("6", 9000), ("7", 400)):
-        image = f"registry.example.org/serve:{number}"
-        api.put(
-            "replicasets", f"serve-{number}", spec={"template": {"spec": {"containers": [{"image": image}]}}},
-            metadata={
-                "annotations": {"deployment.kubernetes.io/revision": number},
-                "ownerReferences": [{"kind": "Deployment", "name": "serve"}], "creationTimestamp": at(f'"T-{before}"'),
-            },
-        )  # fmt: skip
+    put_revision(api, 6, 9000)
+    put_revision(api, 7, 400)
     found = report(stub)
     assert [(each.id, each.component) for each in found.causes] == [("host_out_of_memory", LABELS["instance"])]
-    changed = "serve: revision 6 -> 7 (registry.example.org/serve:6 -> registry.example.org/serve:7)"
+    changed = "serve: revision 6 -> 7 (serve:6 -> serve:7)"
     assert found.context.version_changes == [f"{changed} at {timestamp(NOW - 400)}"]
     assert (timestamp(NOW - 400), f"{changed}.") in {(each.time, each.what) for each in found.timeline}
     assert "Kubernetes: 1 pods, 0 events, 2 replicasets, 1 nodes; namespace ml" in found.sources
@@ -156,13 +158,10 @@ def test_a_report_names_the_revision_before_the_incident(api: Api, stub: Stub) -
 
 def test_a_revision_that_is_rolled_back_to(api: Api, stub: Stub) -> None:
     """The ReplicaSet is old, and an event says when it was scaled up."""
-    for number, before in (("3", 9000), ("4", 90_000)):
-        api.put("replicasets", f"serve-{number}", metadata={
-            "annotations": {"deployment.kubernetes.io/revision": number}, "creationTimestamp": at(f'"T-{before}"'),
-            "ownerReferences": [{"kind": "Deployment", "name": "serve"}],
-        })  # fmt: skip
+    put_revision(api, 3, 9000)
+    put_revision(api, 4, 90_000)
     put_events(api, "T-200 Normal ScalingReplicaSet Deployment/serve Scaled up replica set serve-4 from 0 to 1")
-    assert look(stub).changes == ((NOW - 200, "serve: revision 3 -> 4"),)
+    assert look(stub).changes == ((NOW - 200, "serve: revision 3 -> 4 (serve:3 -> serve:4)"),)
 
 
 def test_a_pod_of_which_only_its_series_are_left(api: Api, stub: Stub) -> None:
@@ -199,6 +198,17 @@ def test_without_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_an_agent_that_may_not_look_says_so(stub: Stub) -> None:
-    window = Window(end=NOW, seconds=3600.0)
-    seen = looking.look(stub.url, (), SUBJECT, [], window, Bounds())
-    assert any("`--kubernetes`" in each for each in seen.not_looked_at)
+    assert any("`--kubernetes`" in each for each in look(stub, ()).not_looked_at)
+
+
+def test_what_kube_state_metrics_says_of_the_job(stub: Stub) -> None:
+    """Prometheus has it under the job of kube-state-metrics, and it is about a process."""
+    name = "kube_pod_container_status_last_terminated_reason"
+    stub.series |= {name: [({"job": "kube-state-metrics", "instance": "10.0.0.2:8080", "namespace": "ml",
+                             "pod": "train-0", "container": "main", "reason": "OOMKilled"}, 1.0)]}  # fmt: skip
+    seen = look(stub, ())
+    [state] = seen.evidence.metric(name)
+    asked = urllib.parse.unquote_plus("\n".join(stub.asked))
+    started = 'jax_process_start_timestamp_seconds{job="train", namespace="ml"}[3600s]'
+    assert state.process == LABELS["instance"]
+    assert f"{name} and on (namespace, pod) last_over_time({started})" in asked

@@ -158,18 +158,25 @@ def test_a_process_that_no_longer_answers() -> None:
     assert verdict(0.0, 1.0, "1") == "no_fault"
 
 
-def test_what_kubernetes_says_of_a_container() -> None:
-    """In this hour, and of a pod whose process has metrics of JAX."""
-    name = "kube_pod_container_status_last_terminated_reason"
+@pytest.mark.parametrize(
+    ("name", "labels", "cause"),
+    [("kube_pod_container_status_last_terminated_reason", {"namespace": "ml", "reason": "OOMKilled"},
+      "host_out_of_memory"),
+     ("kube_node_spec_taint", {"key": "cloud.google.com/impending-node-termination"}, "preemption"),
+     ("kube_node_status_condition", {"condition": "Ready", "status": "unknown"}, "host_failed")],
+)  # fmt: skip
+def test_what_kubernetes_says_of_a_place(name: str, labels: dict[str, str], cause: str) -> None:
+    """In this hour, and of the pod or the node of a process that has metrics of JAX."""
 
-    def told_of(pod: str, minute: int) -> tuple[str, list[str]]:
-        steps = series("jax_steps_total", always, loop="train", pod="train-0", namespace="ml")
-        state = series(name, lambda _: 1.0, pod=pod, namespace="ml", reason="OOMKilled", container="main")
+    def told_of(place: str, minute: int) -> tuple[str, list[str]]:
+        where = {"pod": "train-0", "namespace": "ml", "node": "node-0"}
+        steps = series("jax_steps_total", always, loop="train", **where)
+        state = series(name, lambda _: 1.0, pod=f"train-{place}", node=f"node-{place}", **labels)
         return judged(steps, dataclasses.replace(state, history=state.history[minute:]))
 
-    assert told_of("train-0", 40) == ("cause", ["host_out_of_memory"])
-    assert told_of("train-0", 0) == ("no_fault", [])
-    assert told_of("other-0", 40) == ("no_fault", [])
+    assert told_of("0", 40) == ("cause", [cause])
+    assert told_of("0", 0) == ("no_fault", [])
+    assert told_of("1", 40) == ("no_fault", [])
 
 
 def test_a_process_has_one_name_in_all_sources(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

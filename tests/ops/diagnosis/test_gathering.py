@@ -11,8 +11,10 @@ import re
 import socketserver
 import threading
 import time
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from helpers.waiting import HANG_SECONDS
@@ -29,6 +31,7 @@ from jaxobs.ops.diagnosis.known import known
 
 DISK_FULL = "OSError: [Errno 28] No space left on device"
 MOMENT = 1769850000.0  # 2026-01-31T09:00:00Z
+LINES = Path(__file__).with_name("lines.toml")
 
 
 def log(folder: Path, text: str | bytes, name: str = "train.log") -> str:
@@ -45,56 +48,13 @@ def look(*paths: str) -> Evidence:
 
 
 @pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("plain text", LogLine("plain text")),
-        ("2026-01-31T09:00:00Z INFO ok", LogLine("ok", MOMENT, level="I")),
-        ("2026-01-31T10:00:00+01:00 ok", LogLine("ok", MOMENT)),
-        ("2026-01-31 09:00:00,250 - WARNING - ok", LogLine("ok", MOMENT + 0.25, level="W")),
-        ("[2026-01-31 09:00:00] [ERROR] ok", LogLine("ok", MOMENT, level="E")),
-        ("2026-01-31 09:00:00.250000: E external/xla/xla/a.cc:12] ok", LogLine("ok", MOMENT + 0.25, level="E")),
-        ("E0131 09:00:00.250000   123 a.cc:12] ok", LogLine("ok", MOMENT + 0.25, level="E", yearless=True)),
-        ("W0000 00:00:1769850000.250000   123 a.cc:12] ok", LogLine("ok", MOMENT + 0.25, level="W")),
-        ("Jan 31 09:00:00 host-3 kernel: ok", LogLine("kernel: ok", MOMENT, name="host-3", yearless=True)),
-        ("[Sat Jan 31 09:00:00 2026] NVRM: ok", LogLine("NVRM: ok", MOMENT)),
-        ("ERROR:absl:ok", LogLine("ok", level="E")),
-        ("trainer ERROR: ok", LogLine("ok", level="E")),
-        ("LLVM ERROR: ok", LogLine("LLVM ERROR: ok")),
-        ("3: 2026-01-31 09:00:00 ok", LogLine("ok", MOMENT, "process 3")),
-        ("[rank12]:   File x", LogLine("  File x", None, "process 12")),
-        ("[1,7]<stderr>: ok", LogLine("ok", None, "process 7")),
-        ("[pod/train-5/main] ok", LogLine("ok", name="train-5")),
-        ("[pod/serve-5/main] (EngineCore pid=88) ERROR 01-31 09:00:00 [core.py:396]   File x",
-         LogLine("  File x", MOMENT, level="E", name="serve-5", yearless=True)),
-        ("worker-2-1  | ok", LogLine("ok", name="worker-2-1")),
-        ("(Worker pid=7, ip=10.0.0.9) ok", LogLine("ok", name="10.0.0.9")),
-        ("(head, rank=0, pid=9) ok", LogLine("ok", None, "process 0")),
-        ("[default3]:ok", LogLine("ok", None, "process 3")),
-        ("2026-01-31T09:00:00.25Z stderr F ok", LogLine("ok", MOMENT + 0.25)),
-        ("<14>1 2026-01-31T09:00:00Z host-3 train 7 - - ok", LogLine("ok", MOMENT, name="host-3")),
-        ('2026-01-31T09:00:00Z {app="x", pod="train-5"} ok', LogLine("ok", MOMENT, name="train-5")),
-        ('{"__REALTIME_TIMESTAMP": "1769850000250000", "MESSAGE": "ok", "_HOSTNAME": "h3"}',
-         LogLine("ok", MOMENT + 0.25, name="h3")),
-        ('{"ts": 1769850000.25, "msg": "ok", "level": "warn"}', LogLine("ok", MOMENT + 0.25, level="W")),
-        ('{"textPayload": "ok", "severity": "INFO", "resource": {"labels": {"pod_name": "train-5"}}}',
-         LogLine("ok", name="train-5")),
-        ('{"severity": "ERROR", "time": "2026-01-31T09:00:00Z", "message": "ok", "rank": 4}',
-         LogLine("ok", MOMENT, "process 4", "E")),
-        ("\x1b[31mERROR\x1b[0m: ok", LogLine("ok", level="E")),
-        ("2026-13-99 09:00:00 no date", LogLine("no date")),
-        ("{not json", LogLine("{not json")),
-        ("2026-01-31T09:00:00 - 4 - levanter.trainer - trainer.py:300 - WARNING :: ok",
-         LogLine("ok", MOMENT, "process 4", "W")),
-        ("ERROR 01-31 09:00:00 [core.py:396]   File x", LogLine("  File x", MOMENT, level="E", yearless=True)),
-        ("20:15:38.288 [I] [process=0] ok", LogLine("ok", None, "process 0", "I")),
-        ("2026-01-31 09:00:00.250 | WARNING  | a.b:<module>:12 - ok", LogLine("ok", MOMENT + 0.25, level="W")),
-        ("2026-01-31 09:00:00 | ERROR | ok", LogLine("ok", MOMENT, level="E")),
-        ("srun: error: a: task 3: Killed", LogLine("srun: error: a: task 3: Killed", None, "process 3")),
-    ],
-)  # fmt: skip
-def test_a_line_is_understood(line: str, expected: LogLine) -> None:
+    "case", tomllib.loads(LINES.read_text(encoding="utf-8"))["lines"], ids=lambda case: case["line"]
+)
+def test_a_line_is_understood(case: dict[str, Any]) -> None:
     """Time, level and process in the forms of loggers and launchers; the message without them."""
-    assert parse(line, 2026) == expected
+    parts = {name: value for name, value in case.items() if name not in ("line", "seconds")}
+    moment = MOMENT + case["seconds"] if "seconds" in case else None
+    assert parse(case["line"], 2026) == LogLine(time=moment, **parts)
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def test_its_signs_can_appear(name: str, each: Knowledge) -> None:
             assert sign.name in ALERTS
         elif isinstance(sign, Metric):
             family = re.sub(r"_(?:sum|count)$", "", sign.name)
-            assert {sign.name, family} & METRICS or sign.name.startswith("kube_pod_")
+            assert {sign.name, family} & METRICS or sign.name.startswith(("kube_pod_", "kube_node_"))
 
 
 def test_every_diagnosis_is_on_the_page() -> None:

@@ -7,6 +7,7 @@ import datetime
 import gzip
 import json
 import lzma
+import tomllib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,53 +84,20 @@ def pod(rank: int) -> dict[str, Any]:
     return {"type": "k8s_container", "labels": {"pod_name": f"train-{rank}-abc12", "container_name": "main"}}
 
 
-ONE_FILE: dict[str, Callable[[Said], str]] = {
-    "srun --label": lambda each: f"{each.rank}: {each.text}",
-    "mpirun --tag-output": lambda each: f"[1,{each.rank}]<stderr>:{each.text}",
-    "prun": lambda each: f"[job,{each.rank}]<stdout> {each.text}".replace("job", "1"),
-    "torchrun": lambda each: f"[rank{each.rank}]: {each.text}",
-    "torchrun --tee": lambda each: f"[default{each.rank}]:{each.text}",
-    "kubectl logs --prefix": lambda each: f"[pod/train-{each.rank}/main] {each.text}",
-    "kubectl logs --prefix --timestamps": lambda each: f"[pod/train-{each.rank}-x7k2p/main] {each.iso} {each.text}",
-    "pods of a JobSet": lambda each: f"train-workers-0-{each.rank}-abcd{each.rank} {each.text}",
-    "stern": lambda each: f"train-{each.rank} main {each.text}",
-    "docker compose": lambda each: f"worker-{each.rank}-1  | {each.text}",
-    "docker-compose": lambda each: f"worker{each.rank}_1  | {each.iso} {each.text}",
-    "hosts of a TPU": lambda each: f"t1v-n-1a2b3c4d-w-{each.rank} {each.text}",
-    "SkyPilot": lambda each: f"(worker{each.rank}, rank={each.rank}, pid={900 + each.rank}, ip=10.0.0.9) {each.text}",
-    "journalctl": lambda each: f"{each.time:%b %d %H:%M:%S} host{each.rank} python[{500 + each.rank}]: {each.text}",
-    "journalctl -o json": lambda each: json.dumps({
-        "__REALTIME_TIMESTAMP": str(int(each.epoch * 1e6)), "_HOSTNAME": f"host{each.rank}", "MESSAGE": each.text,
-    }),
-    "RFC 5424": lambda each: f"<14>1 {each.iso} host{each.rank} train {500 + each.rank} - - {each.text}",
-    "logcli": lambda each: f'{each.iso} {{app="x", pod="train-{each.rank}"}} {each.text}',
-    "logcli -o jsonl": lambda each: json.dumps(
-        {"labels": {"pod": f"train-{each.rank}"}, "line": each.text, "timestamp": each.iso}
-    ),
-    "aws logs tail": lambda each: f"{each.iso} train/rank-{each.rank}/abc123 {each.text}",
-    "Cloud Logging": lambda each: json.dumps(
-        {"timestamp": each.iso, "severity": "INFO", "textPayload": each.text, "resource": pod(each.rank)}
-    ),
-    "Fluent Bit": lambda each: json.dumps(
-        {"log": each.text, "time": each.iso, "kubernetes": {"pod_name": f"train-{each.rank}-zzz99"}}
-    ),
-    "Elastic": lambda each: json.dumps(
-        {"@timestamp": each.iso, "message": each.text, "kubernetes": {"pod": {"name": f"train-{each.rank}"}}}
-    ),
-    "OpenTelemetry": lambda each: json.dumps({
-        "timeUnixNano": str(int(each.epoch * 1e9)), "body": {"stringValue": each.text},
-        "resource": {"attributes": {"k8s.pod.name": f"train-{each.rank}"}},
-    }),
-    "fields of its own": lambda each: json.dumps({"event": each.text, "timestamp": each.iso, "rank": each.rank}),
-    "rank=": lambda each: f"rank={each.rank} {each.text}",
-    "[process 2/4]": lambda each: f"{each.time:%Y-%m-%d %H:%M:%S} [process {each.rank}/4] {each.text}",
-}  # fmt: skip
+ONE_FILE: dict[str, str] = tomllib.loads(Path(__file__).with_name("log_forms.toml").read_text(encoding="utf-8"))
+
+
+def written(form: str, each: Said) -> str:
+    return ONE_FILE[form].format(
+        rank=each.rank, text=each.text, quoted=json.dumps(each.text), iso=each.iso, time=each.time,
+        micros=int(each.epoch * 1e6), nanos=int(each.epoch * 1e9),
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("form", ONE_FILE)
 @pytest.mark.parametrize("newest_first", [False, True])
 def test_a_log_of_all_processes(form: str, newest_first: bool, tmp_path: Path) -> None:
-    lines = [ONE_FILE[form](each) for each in incident()]
+    lines = [written(form, each) for each in incident()]
     if newest_first:
         if not any(each.iso[:19] in line or str(int(each.epoch)) in line for each in incident() for line in lines):
             return  # Nothing shows the order, and no collector turns it round.

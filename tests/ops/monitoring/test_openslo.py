@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import subprocess
 import sys
+import tomllib
 from decimal import Decimal
 from pathlib import Path
 
@@ -19,35 +20,8 @@ from jaxobs.ops.monitoring.site import ObjectiveChoice, Site
 
 OWN = (Path(__file__).parent / "objective.yaml").read_text(encoding="utf-8")
 
-MISTAKES = {
-    ("openslo/v1", "openslo/v2"): "`apiVersion` is 'openslo/v2': input should be 'openslo/v1'.",
-    ("kind: SLO", "kind: SLI"): "`kind` is 'SLI': input should be 'SLO'.",
-    ("name: train-steps", "name: Train_Steps"): "'Train_Steps': names are lower case with hyphens",
-    ("service: training", "team: a"): "`spec.service` is missing.",
-    ("Occurrences", "Timeslices"): "`spec.budgetingMethod` is 'Timeslices'",
-    ("isRolling: true", "isRolling: false"): "`spec.timeWindow.0.isRolling` is False",
-    ("4w", "90d"): "`spec.timeWindow.0.duration` is '90d'",
-    ("99.5", "100"): "`spec.objectives.0.targetPercent` is 100: it must be between 0 and 100.",
-    ("targetPercent", "displayName"): "`spec.objectives.0.displayName` is 99.5",
-    ("targetPercent: 99.5", "displayName: a"): "must have either `target` or `targetPercent`",
-    ("good:", "raw:"): "`spec.indicator.spec.ratioMetric.raw` is unknown, or is a part of OpenSLO",
-    ("counter: false", "counter: true"): "ratioMetric.counter` is True: input should be False.",
-    ("{team: research}", "{severity: page}"): "`metadata.labels.severity` cannot be a label of its alerts.",
-    ("jaxobs/unit", "jaxobs/units"): "`metadata.annotations.jaxobs/units` is unknown. Known: jaxobs/least",
-    ('"50"', '"few"'): "`metadata.annotations.jaxobs/least` is 'few': it must be a number",
-    ("_count{@}[5m]", "_count{@}[1h]"): "total.metricSource.spec.query` looks back 3600 s: write [5m]",
-    (
-        "sum by (job) (increase(jax_step_seconds_count",
-        "(increase(jax_step_seconds_count",
-    ): "preserve the label `job` and",
-    (
-        "(job) (increase(jax_step_seconds_bucket",
-        "(job, le) (increase(jax_step_seconds_bucket",
-    ): "preserve the label `job`",
-    ("_count{@}[5m]))", "_count{@}[5m])"): "Invalid PromQL: sum by (job)",
-    ("type: Prometheus", "type: Datadog"): "metricSource.type` is 'Datadog'",
-    ("kind: SLO", "kind: [SLO"): "is not valid YAML",
-}
+_TABLE = tomllib.loads((Path(__file__).parent / "objective_mistakes.toml").read_text(encoding="utf-8"))["mistakes"]
+MISTAKES = {(each["text"], each["instead"]): each["said"] for each in _TABLE}
 
 
 def written(folder: Path, text: str, name: str = "slos.yaml") -> Path:

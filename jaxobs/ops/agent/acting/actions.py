@@ -13,9 +13,11 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from importlib import resources
 from pathlib import Path
 
 from jaxobs.base import private_files
@@ -156,29 +158,9 @@ def _warm_cache(request: Request, around: Around) -> Plan:
     return Plan(f"Run `jaxobs {' '.join(command)}`.", run)
 
 
-ACTIONS: dict[str, Action] = {
-    each.name: each
-    for each in (
-        Action(
-            name="capture_profile", kind="A1", seconds=60.0, cooldown=1800.0, touches_process=True,
-            about="A process traces a few of its steps, for XProf or Perfetto.", plan=partial(_capture, "profile"),
-            verify="The directory has a trace (`*.xplane.pb`), and steps take as long as before.",
-        ),
-        Action(
-            name="collect_bundle", kind="A1", seconds=120.0, cooldown=600.0, touches_process=False,
-            about="The agent puts what processes and Prometheus say of an incident into one file.",
-            verify="`jaxobs diagnose --bundle FILE` gives the same diagnosis anywhere.", plan=_collect_bundle,
-        ),
-        Action(
-            name="dump_memory", kind="A1", seconds=75.0, cooldown=900.0, touches_process=True,
-            about="A process writes JAX's device memory profile, with the stack of each buffer, and a summary.",
-            verify="The directory has `memory.pb.gz` and `memory.txt`.", plan=partial(_capture, "memory"),
-        ),
-        Action(
-            name="warm_cache", kind="A2", seconds=1800.0, cooldown=86_400.0, touches_process=False,
-            about="Compiles into the persistent cache what a run recorded, so that the next start is fast.",
-            verify="`jaxobs cache inspect DIRECTORY` lists the entries, and the next start of the job reports hits.",
-            plan=_warm_cache,
-        ),
-    )
+_PLANS: dict[Name, Callable[[Request, Around], Plan]] = {
+    "capture_profile": partial(_capture, "profile"), "collect_bundle": _collect_bundle,
+    "dump_memory": partial(_capture, "memory"), "warm_cache": _warm_cache,
 }  # fmt: skip
+_TABLES = tomllib.loads((resources.files(__package__) / "actions.toml").read_text(encoding="utf-8"))
+ACTIONS: dict[str, Action] = {name: Action(name=name, plan=plan, **_TABLES[name]) for name, plan in _PLANS.items()}

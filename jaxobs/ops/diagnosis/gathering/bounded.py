@@ -20,7 +20,7 @@ LINES_OF_ALL, LEAST_LINES = 60_000, 1000
 """Lines of all files together, and of each of very many."""
 MOST_TROUBLED, BEHIND_TROUBLE = 100, 30
 """Lines between the two ends that are read for each word of trouble, the first ones, and lines read behind each."""
-_TROUBLE = (
+TROUBLE = (
     b"rror", b"xception", b"Traceback", b"FATAL", b"atal", b"EXHAUSTED", b"NaN", b"nan", b"illed", b"WARN", b"Warning",
     b"warning", b"ailed", b"failure", b"FAILED", b"SIG", b"UNAVAILABLE", b"DEADLINE", b"INTERNAL", b"Unable", b"unable",
     b"annot", b"ould not", b"ouldn't", b"imed out", b"imeout", b"emory", b"reempt", b"ancel", b"efused",
@@ -207,7 +207,7 @@ class Lines:
 def _troubled(data: bytes, begin: int, end: int, number: int) -> Iterator[tuple[int, bytes]]:
     """Lines that speak of trouble, with some behind each, and the number of the first; `number` is that of `begin`."""
     starts: set[int] = set()
-    for word in _TROUBLE:
+    for word in TROUBLE:
         place = data.find(word, begin, end)
         for _ in range(MOST_TROUBLED):
             if place < 0:

@@ -26,8 +26,7 @@ from jaxobs.views import access, client
 MOST_BYTES = 8 * 2**20
 _PIECE = 2**16
 
-TOKEN = f"{PREFIX}PROMETHEUS_TOKEN"
-HEADERS = f"{PREFIX}PROMETHEUS_HEADERS"
+PROMETHEUS = "PROMETHEUS"
 _HEADER = re.compile(r"([!#$%&'*+.^_`|~\w-]+):[ \t]*([\x20-\x7e]*)", re.ASCII)
 _CREDENTIALS = re.compile(r"(^|//)[^/@\s`]+@")
 
@@ -36,12 +35,13 @@ class NoAnswerError(Exception):
     """Nothing useful answers; the message says what happened."""
 
 
-def fetch(url: str, timeout: float, endpoint: bool = False) -> bytes:
+def fetch(url: str, timeout: float, endpoint: bool = False, whose: str = PROMETHEUS) -> bytes:
     """The body of an answer.
 
     Args:
       timeout: seconds for all of it.
       endpoint: whether it is a jaxobs endpoint, which is shown the token.
+      whose: word in the names of the variables that let another server in.
 
     Raises:
       NoAnswerError: there is none in time, it is an error, it is too large, or a variable cannot be used.
@@ -53,7 +53,7 @@ def fetch(url: str, timeout: float, endpoint: bool = False) -> bytes:
         opener = access.opener(url, access.NoRedirect) if endpoint else urllib.request.build_opener(*handlers)
         with Deadline(opener, timeout) as deadline:
             try:
-                answer = opener.open(access.request(url) if endpoint else request(url), timeout=timeout)
+                answer = opener.open(access.request(url) if endpoint else request(url, whose), timeout=timeout)
             except (OSError, HTTPException):
                 if deadline.is_over:
                     raise NoAnswerError(f"no answer within {timeout:g} s") from None
@@ -68,7 +68,7 @@ def fetch(url: str, timeout: float, endpoint: bool = False) -> bytes:
                     raise NoAnswerError(f"no whole answer within {timeout:g} s")
     except urllib.error.HTTPError as error:
         error.close()
-        raise NoAnswerError(f"HTTP {error.code}{'' if endpoint else _refused(error.code, url)}") from None
+        raise NoAnswerError(f"HTTP {error.code}{'' if endpoint else _refused(error.code, url, whose)}") from None
     except (OSError, ValueError, HTTPException) as error:
         cause = getattr(error, "reason", error)
         if isinstance(cause, TimeoutError):
@@ -77,8 +77,8 @@ def fetch(url: str, timeout: float, endpoint: bool = False) -> bytes:
     return b"".join(pieces)
 
 
-def request(url: str) -> urllib.request.Request:
-    """A request to a Prometheus with what lets it in. A network does not get to see the token: HTTPS or loopback only.
+def request(url: str, whose: str = PROMETHEUS) -> urllib.request.Request:
+    """A request to a server with what lets it in. A network does not get to see the token: HTTPS or loopback only.
 
     Raises:
       SettingError: a variable holds no headers.
@@ -86,13 +86,14 @@ def request(url: str) -> urllib.request.Request:
     parts = urllib.parse.urlsplit(url)
     user, at, host = parts.netloc.rpartition("@")
     asked = urllib.request.Request(urllib.parse.urlunsplit(parts._replace(netloc=host)))
-    for line in (os.environ.get(HEADERS) or "").splitlines():
+    headers = f"{PREFIX}{whose}_HEADERS"
+    for line in (os.environ.get(headers) or "").splitlines():
         if line.strip():
             header = _HEADER.fullmatch(line.strip())
             if header is None:
-                raise SettingError(f"`{HEADERS}` holds a line that is not a header. Write `Name: value`, one a line.")
+                raise SettingError(f"`{headers}` holds a line that is not a header. Write `Name: value`, one a line.")
             asked.add_header(header[1], header[2])
-    token = os.environ.get(TOKEN)
+    token = os.environ.get(f"{PREFIX}{whose}_TOKEN")
     if at:
         given = base64.b64encode(urllib.parse.unquote(user).encode()).decode()
         asked.add_header("Authorization", f"Basic {given}")
@@ -101,14 +102,16 @@ def request(url: str) -> urllib.request.Request:
     return asked
 
 
-def _refused(code: int, url: str) -> str:
+def _refused(code: int, url: str, whose: str = PROMETHEUS) -> str:
+    variable = f"{PREFIX}{whose}_TOKEN"
+    token = os.environ.get(variable)
     if code not in (401, 403):
         return ""
-    if os.environ.get(TOKEN) and not access.shows_token(url):
-        return f": the token in `{TOKEN}` goes over HTTPS or loopback only"
-    if os.environ.get(TOKEN) or "@" in urllib.parse.urlsplit(url).netloc:
+    if token and not access.shows_token(url):
+        return f": the token in `{variable}` goes over HTTPS or loopback only"
+    if token or "@" in urllib.parse.urlsplit(url).netloc:
         return ": it refuses the credentials"
-    return f": it wants credentials; set `{TOKEN}`, or put user and password into the address"
+    return f": it wants credentials; set `{variable}`, or put user and password into the address"
 
 
 class Answers(Protocol):

@@ -10,12 +10,17 @@ from typing import Any
 
 
 def patterns(name: str, **texts: str) -> tuple[re.Pattern[str], ...]:
-    """Returns a list of `log_prefixes.toml`, with texts in place of each `${name}`."""
-    lists = tomllib.loads((resources.files(__package__) / "log_prefixes.toml").read_text(encoding="utf-8"))
+    """Returns a list of `log_texts.toml`, with texts in place of each `${name}`."""
+    lists = tomllib.loads((resources.files(__package__) / "log_texts.toml").read_text(encoding="utf-8"))
     found: list[str] = lists[name]
     for word, text in texts.items():
         found = [each.replace(f"${{{word}}}", text) for each in found]
     return tuple(map(re.compile, found))
+
+
+def either(name: str) -> str:
+    """Returns the expressions of a list as one, of which any may be in a text."""
+    return "|".join(each.pattern for each in patterns(name))
 
 
 TIMES = patterns("times")

@@ -25,7 +25,7 @@ from jaxobs.ops.diagnosis.gathering.collected import entries
 from jaxobs.ops.diagnosis.gathering.instances import Column, column
 from jaxobs.ops.diagnosis.gathering.literals import gate
 from jaxobs.ops.diagnosis.gathering.log_lines import LogLine, parse_all
-from jaxobs.ops.diagnosis.gathering.log_times import of_the_past
+from jaxobs.ops.diagnosis.gathering.log_times import either, of_the_past
 from jaxobs.ops.diagnosis.gathering.paces import Pace
 from jaxobs.ops.diagnosis.gathering.traced import MOST_CODE, Tracebacks, ends_a_message, is_of_a_call
 from jaxobs.ops.diagnosis.gathering.whose import cancelled_job, host_of, process_of, settled
@@ -51,29 +51,13 @@ LAST_WORDS = 4
 MOST_FENCED = 60
 """Lines between two fences. So many are read ahead; an open fence hides nothing."""
 
-_STEP = re.compile(
-    r"(?:^|[\s\[(,|])(?:completed |finished |training |train[_ ]?|global[_ ]?)?(?:step|iter(?:ation)?|batch|epoch)s?\b"
-    r"[\"']?\s*[:=#]?\s*\[?(\d{1,12})\b(?!\.\d)|([1-9]\d{0,8})/\d{1,9} \[\d+:\d\d(?::\d\d)?<|"
-    r"[{,] ?[\"'](?:global_|train_)?(?:step|iteration|epoch)[\"']: ?(\d{1,12})\b(?!\.\d)",
-    re.IGNORECASE,
-)
+_STEP = re.compile(either("steps"))
 _BAR = re.compile(r"\d%\|.{0,200}\d/\d+ \[\d+:\d\d")
 """A bar of tqdm. It goes to the standard error, which collectors call an error."""
 _SERVED = re.compile(r"(?:generation throughput: |gen throughput \(token/s\): )(?=\d*[1-9])")
 """A server that generates. It has no number."""
-_START = re.compile(
-    r"jax\.distributed\.initialize|[Ii]nitializ(?:ing|ed) (?:jax |the )?(?:distributed|backend)"
-    r"|Attempting to initialize the jax distributed system"
-    r"|JAX version|jax version"
-    r"|[Rr]estarting (?:the )?(?:job|worker|process|training)|^Starting (?:job|worker|training|vLLM|engine)"
-    r"|[Rr]estor(?:ing|ed) (?:from )?(?:checkpoint|this run)|(?:[Rr]esum(?:ing|ed)|RESUM(?:ING|ED)) (?:from|training)"
-    r"|Initializing an? .{0,30}engine|^server_args[:=]"
-    r"|Connecting to JAX distributed service"
-)
-_END = re.compile(
-    r"(?:[Tt]raining|[Jj]ob|[Rr]un) (?:is )?(?:complete|completed|finished|done|ended successfully)\b|^Done\.?$"
-    r"|exited with (?:exit )?code 0\b"
-)
+_START = re.compile(either("starts"))
+_END = re.compile(either("ends"))
 _EDGES = gate((_START.pattern, _END.pattern))
 _TROUBLE = (
     "rror", "ail", "xception", "FATAL", "arn", "bort", "kill", "Kill", "OOM", "RESOURCE", "INTERNAL", "INVALID",

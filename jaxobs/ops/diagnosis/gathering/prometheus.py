@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from jaxobs.ops.diagnosis.counters import BUILD, since
-from jaxobs.ops.diagnosis.evidence import ALERT, MOST_TEXT, Observation, Source
+from jaxobs.ops.diagnosis.counters import BUILD, STARTED, place_labels, places, since
+from jaxobs.ops.diagnosis.evidence import ALERT, MOST_TEXT, Evidence, Observation, Source
 from jaxobs.ops.diagnosis.gathering import lives, metrics
 from jaxobs.ops.diagnosis.gathering.http import Answers, Asked, NoAnswerError, TooLateError, shown
 from jaxobs.ops.diagnosis.gathering.prometheus_api import MOST_SERIES, Window, ask, dicts, labels_of, points_of
@@ -50,14 +50,15 @@ def read(
         return [], Source(kind="prometheus", name=source, problem=str(error))
 
     def history(name: str) -> tuple[list[Observation], str]:
-        asked = Window(end=now, seconds=window).asking(f"{name}{selector(scope or {})}")
+        asked = Window(end=now, seconds=window).asking(_query(name, scope or {}, window))
         try:
             body = ask(url, "query_range", timeout, asked, answers=answers, until=until)
         except TooLateError:
             return [], _TOO_LATE.format(budget)
         except NoAnswerError as error:
             return [], f"{name}: {error}"
-        return [each for each in _series(body, name, source, now - window + 1) if _fits(each.data, scope or {})], ""
+        own = {} if place_labels(name) else scope or {}
+        return [each for each in _series(body, name, source, now - window + 1) if _fits(each.data, own)], ""
 
     notes: dict[str, None] = {}
     # What is recorded has an order.
@@ -65,7 +66,30 @@ def read(
         for observations, note in pool.map(history, sorted(set(names))):
             found += observations
             notes |= dict.fromkeys([note] if note else [])
-    return [*lives.apart(found)], Source(kind="prometheus", name=source, notes=tuple(notes))
+    return _of_places([*lives.apart(found)]), Source(kind="prometheus", name=source, notes=tuple(notes))
+
+
+def _query(name: str, scope: Mapping[str, str], window: float) -> str:
+    """What is asked of one metric: of kube-state-metrics what it says of the pods and nodes of the job in the scope."""
+    on = place_labels(name)
+    if not on or not scope:
+        return f"{name}{selector(scope)}"
+    return f"{name} and on ({', '.join(on)}) last_over_time({STARTED}{selector(scope)}[{window:.0f}s])"
+
+
+def _of_places(found: list[Observation]) -> list[Observation]:
+    """Each that is about a pod as one of its process, and each that is about a node as one of the node."""
+    evidence = Evidence(tuple(found), ())
+
+    def named(one: Observation) -> Observation:
+        on = place_labels(one.name)
+        if not on:
+            return one
+        place = tuple(one.data.get(name, "") for name in on)
+        known = places(evidence, one.source, on).get(place, "") if len(on) > 1 else ""
+        return dataclasses.replace(one, process=known or place[-1])
+
+    return [named(each) for each in found]
 
 
 def _fits(labels: Mapping[str, str], scope: Mapping[str, str]) -> bool:

@@ -55,18 +55,6 @@ def _of_a_device(evidence: Evidence, signs: Sequence[Observation]) -> list[Obser
     ]
 
 
-_TERMINATED = "kube_pod_container_status_last_terminated_reason"
-"""Metric of kube-state-metrics."""
-
-
-def _is_of_other_containers(evidence: Evidence, sign: Observation) -> bool:
-    """Whether a container ended before the time that is looked at, or is none of a process with JAX."""
-    if sign.name != _TERMINATED:
-        return False
-    pod = (sign.data.get("namespace", ""), sign.data.get("pod", ""))
-    return pod not in counters.pods(evidence, sign.source) or not counters.has_just_become(evidence, sign)
-
-
 _RUN = "jax_run_info"
 
 
@@ -105,7 +93,7 @@ FUNCTIONS: Mapping[str, Functions] = {
     "accelerator_memory_taken": {"narrow": _missed},
     "device_out_of_memory": {"narrow": _of_a_device},
     "host_out_of_memory": {
-        "ordinary": lambda evidence, sign: _is_of_other_containers(evidence, sign) or _was_not_killed(evidence, sign)
+        "ordinary": lambda evidence, sign: counters.is_elsewhere(evidence, sign) or _was_not_killed(evidence, sign)
     },
     "memory_leak": {"ordinary": _does_not_pile_up},
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from jaxobs.ops.diagnosis import counters
 from jaxobs.ops.diagnosis.evidence import END, LINE, PROGRESS, START, Evidence, Observation, is_before
 from jaxobs.ops.diagnosis.knowledge import Functions
 from jaxobs.ops.diagnosis.known import known
@@ -20,7 +21,7 @@ def _was_tried_again(evidence: Evidence, sign: Observation) -> bool:
 def _was_survived(evidence: Evidence, sign: Observation) -> bool:
     """Whether the job starts again behind a line of a log, and comes further or serves; or ends as it should."""
     if sign.kind != LINE:
-        return False
+        return counters.is_elsewhere(evidence, sign)
     certain = any(each.shows(sign) for each in known()["preemption"].signs if not each.weak)
     if not certain and _ended_well(evidence, sign):
         return True
@@ -42,5 +43,6 @@ def _ended_well(evidence: Evidence, sign: Observation) -> bool:
 
 FUNCTIONS: Mapping[str, Functions] = {
     "container_not_started": {"ordinary": _was_tried_again},
+    "host_failed": {"ordinary": counters.is_elsewhere},
     "preemption": {"ordinary": _was_survived},
 }

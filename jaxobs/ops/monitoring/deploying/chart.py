@@ -21,13 +21,6 @@ from jaxobs.ops.monitoring.site import Site
 _HEAD = f"{{{{- /* {MARK}. Do not edit. */ -}}}}\n"
 _HELD = re.compile(r"^(?P<indent> *(?:- )?)(?P<key>[\w./-]+): '?@@(?P<number>\d+)@@'?$", re.MULTILINE)
 _HOME = "https://github.com/jaxobs/jaxobs"
-_NOTES = """\
-jaxobs' rules and dashboards are in namespace {{ .Release.Namespace }}.
-
-Pods are scraped that have
-  - the label jaxobs.scrape: "true", and app.kubernetes.io/name, which becomes `job`;
-  - a container port called `jaxobs` (9464), with JAXOBS_ADDR=0.0.0.0.
-"""
 
 
 def files(site: Site, rules: str, managed_rules: str, drawn: Mapping[str, str], dashboard: Object) -> dict[str, str]:
@@ -41,7 +34,7 @@ def files(site: Site, rules: str, managed_rules: str, drawn: Mapping[str, str], 
     """
     found = {
         "Chart.yaml": _chart(),
-        "templates/NOTES.txt": _HEAD + _NOTES,
+        "templates/NOTES.txt": _HEAD + chart_objects.TEXTS["notes"],
         chart_objects.RULES: rules,
         chart_objects.MANAGED_RULES: managed_rules,
         **{f"{chart_objects.DASHBOARDS}/{path.rpartition('/')[2]}": content for path, content in drawn.items()},

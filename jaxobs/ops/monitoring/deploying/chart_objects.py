@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass, replace
 
 from jaxobs.ops.monitoring.deploying import agent_objects, alertmanager_config, gke, kubernetes, prometheus
-from jaxobs.ops.monitoring.deploying.chart_values import Value, declared
+from jaxobs.ops.monitoring.deploying.chart_values import Value, declared, read
 from jaxobs.ops.monitoring.deploying.kubernetes import NAME_LABEL, Object
 from jaxobs.ops.monitoring.site import RECEIVERS, Site
 
@@ -17,6 +17,8 @@ OPERATOR, MANAGED = "prometheus-operator", "gke"
 RULES, MANAGED_RULES = "files/jaxobs.rules.yaml", "files/gke.rules.yaml"
 DASHBOARDS = "files/dashboards"
 _POD = ("spec", "template", "spec")
+TEXTS = read("chart_texts.toml")
+"""Texts of files of the chart."""
 _NOT_BUILT = "this chart lacks its rules and dashboards: build it with `jaxobs generate kubernetes --out DIR`"
 """The error of the chart as it is in our repository, where the copies of rules and dashboards are left out."""
 
@@ -26,6 +28,10 @@ MONITORING = Value(
     choices=(OPERATOR, MANAGED),
     help="Whose objects are created: prometheus-operator's, or those of Google Cloud's managed Prometheus.",
 )
+
+
+Fixed = tuple[tuple[str | int, ...], str]
+"""A place, and the template there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,80 +44,50 @@ class Template:
     """Text of the file, with OBJECT once."""
     values: tuple[Value, ...]
     """Values that the file uses; one with a path replaces what is at that place."""
-    fixed: tuple[tuple[tuple[str | int, ...], str], ...] = ()
+    fixed: tuple[Fixed, ...] = ()
     """Places that are replaced by a fixed template."""
 
 
 def templates(site: Site, dashboard: Object) -> list[Template]:
     """Returns the chart's templates, given the ConfigMap of any one dashboard."""
-    reading = agent_objects.reading_cluster()
+    name, workload, keys = ("metadata", "name"), ("spec", "selector", "matchLabels", NAME_LABEL), ("data",)
+    config = alertmanager_config.alertmanager_config(site)
     return [
-        Template(
-            name="podmonitor",
-            document=kubernetes.pod_monitor(site),
-            around=_when(f'and .Values.podMonitor.enabled (eq .Values.monitoring "{OPERATOR}")'),
-            values=declared()["podmonitor"],
+        _template("podmonitor", kubernetes.pod_monitor(site), _of("podMonitor", OPERATOR)),
+        _template("clusterpodmonitoring", gke.pod_monitoring("", site), TEXTS["each_workload"],
+                  (name, " {{ . | quote }}"), (workload, " {{ . | quote }}")),
+        _template("prometheusrule", kubernetes.prometheus_rule([]), _of("prometheusRule", OPERATOR),
+                  (("spec",), _file(RULES))),
+        _template("clusterrules", gke.rules([]), _of("prometheusRule", MANAGED), (("spec",), _file(MANAGED_RULES))),
+        _template("dashboards", {**dashboard, "data": {"FILE": ""}}, TEXTS["each_dashboard"],
+                  (name, ' {{ base $path | trimSuffix ".json" }}-dashboard'),
+                  (keys, "\n  {{ base $path }}: |\n{{ $.Files.Get $path | indent 4 }}")),
+        replace(
+            _template("alertmanagerconfig", config, _when(".Values.alertmanagerConfig.enabled", TEXTS["receivers"])),
+            values=(*declared()["alertmanagerconfig"], _RECEIVERS),
         ),
-        Template(
-            name="clusterpodmonitoring",
-            document=gke.pod_monitoring("", site),
-            around=_EACH_WORKLOAD,
-            values=declared()["clusterpodmonitoring"],
-            fixed=(
-                (("metadata", "name"), " {{ . | quote }}"),
-                (("spec", "selector", "matchLabels", NAME_LABEL), " {{ . | quote }}"),
-            ),
-        ),
-        Template(
-            name="prometheusrule",
-            document=kubernetes.prometheus_rule([]),
-            around=_when(f'and .Values.prometheusRule.enabled (eq .Values.monitoring "{OPERATOR}")'),
-            values=declared()["prometheusrule"],
-            fixed=((("spec",), _file(RULES)),),
-        ),
-        Template(
-            name="clusterrules",
-            document=gke.rules([]),
-            around=_when(f'and .Values.prometheusRule.enabled (eq .Values.monitoring "{MANAGED}")'),
-            values=(),
-            fixed=((("spec",), _file(MANAGED_RULES)),),
-        ),
-        Template(
-            name="dashboards",
-            document={**dashboard, "data": {"FILE": ""}},
-            around=_EACH_DASHBOARD,
-            values=declared()["dashboards"],
-            fixed=(
-                (("metadata", "name"), ' {{ base $path | trimSuffix ".json" }}-dashboard'),
-                (("data",), "\n  {{ base $path }}: |\n{{ $.Files.Get $path | indent 4 }}"),
-            ),
-        ),
-        Template(
-            name="alertmanagerconfig",
-            document=alertmanager_config.alertmanager_config(site),
-            around=_when(".Values.alertmanagerConfig.enabled", _FILLED),
-            values=_ALERTMANAGER_CONFIG,
-        ),
-        Template(
-            name="scaledobject",
-            document=kubernetes.scaled_object(site),
-            around=_when(".Values.scaledObject.enabled"),
+        replace(
+            _template("scaledobject", kubernetes.scaled_object(site), _when(".Values.scaledObject.enabled"),
+                      (name, " {{ .Values.scaledObject.deployment | quote }}")),
             values=_scaled(site),
-            fixed=((("metadata", "name"), " {{ .Values.scaledObject.deployment | quote }}"),),
         ),
         *(
-            Template(
-                name=f"agent-{name}",
-                document=document,
-                around=_when(
-                    "and .Values.agent.enabled .Values.agent.kubernetes" if name in reading else ".Values.agent.enabled"
-                ),
-                values=(*_AGENT, *declared().get(f"agent-{name}", ())),
-                fixed=_AGENT_FIXED.get(name, ()),
-            )
-            for name, document in (agent_objects.every() | reading).items()
+            _template(f"agent-{name}", document, _when(condition), *_AGENT_FIXED.get(name, ()), more=_AGENT)
+            for condition, objects in _AGENT_OBJECTS
+            for name, document in objects().items()
         ),
-    ]
+    ]  # fmt: skip
+
+
+def _template(name: str, document: Object, around: str, *fixed: Fixed, more: tuple[Value, ...] = ()) -> Template:
+    """Returns a template with the values that are declared for it, behind some others."""
+    return Template(
+        name=name, document=document, around=around, values=(*more, *declared().get(name, ())), fixed=fixed
+    )  # fmt: skip
+
+
+def _of(group: str, operator: str) -> str:
+    return _when(f'and .Values.{group}.enabled (eq .Values.monitoring "{operator}")')
 
 
 def _when(condition: str, before: str = "") -> str:
@@ -123,50 +99,24 @@ def _file(path: str) -> str:
 
 
 _AGENT = declared()["agent"]
-_ALERTMANAGER_CONFIG = (
-    *declared()["alertmanagerconfig"],
-    Value(
-        name="alertmanagerConfig.receivers",
-        path=("spec", "receivers"),
-        default=[{"name": name} for name in (prometheus.AGENT, *RECEIVERS, "nowhere")],
-        help="Receivers of an AlertmanagerConfig: `pager` for critical alerts, `tickets` for warnings; the agent.",
-    ),
+_RECEIVERS = Value(
+    name="alertmanagerConfig.receivers",
+    path=("spec", "receivers"),
+    default=[{"name": name} for name in (prometheus.AGENT, *RECEIVERS, "nowhere")],
+    help="Receivers of an AlertmanagerConfig: `pager` for critical alerts, `tickets` for warnings; the agent.",
 )
 _READS_CLUSTER = (
     ((*_POD, "automountServiceAccountToken"), " {{ .Values.agent.kubernetes }}"),
     ((*_POD, "serviceAccountName"), f' {{{{ ternary "{prometheus.AGENT}" "default" .Values.agent.kubernetes }}}}'),
 )
+_AGENT_OBJECTS = (
+    (".Values.agent.enabled", agent_objects.every),
+    ("and .Values.agent.enabled .Values.agent.kubernetes", agent_objects.reading_cluster),
+)
 _AGENT_FIXED = {
     "deployment": _READS_CLUSTER,
     "clusterrolebinding": ((("subjects", 0, "namespace"), " {{ .Release.Namespace }}"),),
 }
-_FILLED = """\
-{{- range .Values.alertmanagerConfig.receivers }}
-{{- if and (ne .name "nowhere") (lt (len .) 2) }}
-{{- fail (printf "alertmanagerConfig.receivers: `%s` has no destination, so its alerts would reach nobody" .name) }}
-{{- end }}
-{{- end }}
-"""
-_EACH_WORKLOAD = f"""\
-{{{{- if and .Values.podMonitor.enabled (eq .Values.monitoring "{MANAGED}") }}}}
-{{{{- if not .Values.gke.workloads }}}}
-{{{{- fail "gke.workloads: name the workloads to scrape" }}}}
-{{{{- end }}}}
-{{{{- range .Values.gke.workloads }}}}
----
-OBJECT{{{{- end }}}}
-{{{{- end }}}}
-"""
-_EACH_DASHBOARD = f"""\
-{{{{- if .Values.dashboards.enabled }}}}
-{{{{- if not (.Files.Glob "{DASHBOARDS}/*.json") }}}}
-{{{{- fail "{_NOT_BUILT}" }}}}
-{{{{- end }}}}
-{{{{- range $path, $_ := .Files.Glob "{DASHBOARDS}/*.json" }}}}
----
-OBJECT{{{{- end }}}}
-{{{{- end }}}}
-"""
 
 
 def _scaled(site: Site) -> tuple[Value, ...]:

@@ -34,13 +34,17 @@ class Value:
     """Allowed texts; empty if anything of the default's type is allowed."""
 
 
+def read(file: str) -> dict[str, Any]:
+    """Returns what a TOML file of this folder holds."""
+    return tomllib.loads((resources.files(__package__) / file).read_text(encoding="utf-8"))
+
+
 @functools.cache
 def declared() -> Mapping[str, tuple[Value, ...]]:
     """Returns the values that `chart_values.toml` declares, by the template that uses them."""
-    tables = tomllib.loads((resources.files(__package__) / "chart_values.toml").read_text(encoding="utf-8"))
     return {
         name: tuple(Value(**{**each, "path": tuple(each.get("path", ()))}) for each in found)
-        for name, found in tables.items()
+        for name, found in read("chart_values.toml").items()
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from helpers.examples import blocks
 
 from jaxobs.base.errors import SettingError
 from jaxobs.ops.agent.acting import policy
+
+MISTAKES = Path(__file__).with_name("policy_mistakes.toml")
 
 
 def read(folder: Path, text: str) -> policy.Policy:
@@ -32,30 +35,11 @@ def test_an_empty_file_allows_nothing(tmp_path: Path) -> None:
     assert read(tmp_path, "") == policy.Policy() and policy.Policy().dry_run and policy.Policy().allow == ()
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("allow = ['A3']", "`allow.0` is 'A3'"),
-        ("alow = ['A1']", "`alow` is unknown. Did you mean `allow`?"),
-        ("actions = ['capture_profil']", "'capture_profil': input should be 'capture_profile', 'collect_bundle'"),
-        ("[cooldown_seconds]\nkill = 5", "`cooldown_seconds.kill` is 'kill': input should be 'capture_profile'"),
-        ("[cooldown_seconds]\ndump_memory = 0", "dump_memory` is 0: input should be greater than or equal to 1"),
-        ("jobs = ['(']", "`jobs.0` is '(': input should be a valid regular expression"),
-        ("share_of_processes = 2", "`share_of_processes` is 2: input should be less than or equal to 1"),
-        ("failures = 0", "`failures` is 0: input should be greater than or equal to 1"),
-        ("slower = nan", "`slower` is nan"),
-        ("dry_run = 'perhaps'", "`dry_run` is 'perhaps'"),
-        ("[warm_cache]\nevent_log = 'a'", "`warm_cache.cache_dir` is"),
-        ("[warm_cache]\nevent_log = 'a'\ncache_dir='b'\nscrip='c'", "Did you mean `script`?"),
-        ("[[maintenance]]\nbegin = 2026-01-01T00:00:00Z\nend = 2026-01-01T00:00:00Z", "a `begin` before its `end`"),
-        ("[[maintenance]]\nbegin = 2026-01-01T00:00:00\nend = 2026-01-02T00:00:00", "input should have timezone info"),
-        ("allow = [", "is not valid TOML"),
-    ],
-)
-def test_a_mistake_is_named(tmp_path: Path, text: str, told: str) -> None:
+@pytest.mark.parametrize("mistake", tomllib.loads(MISTAKES.read_text(encoding="utf-8"))["mistakes"], ids=str)
+def test_a_mistake_is_named(tmp_path: Path, mistake: dict[str, str]) -> None:
     with pytest.raises(SettingError) as raised:
-        read(tmp_path, text)
-    assert told in str(raised.value)
+        read(tmp_path, mistake["text"])
+    assert mistake["told"] in str(raised.value)
 
 
 def test_no_file(tmp_path: Path) -> None:

@@ -28,7 +28,6 @@ VARIABLES = {
 """Variables that hold what must not be, or need not be, in the command line."""
 SERVE, SUMMARY, POSTMORTEM, SCHEMA = "serve", "summary", "postmortem", "schema"
 APPROVE, DENY, RESET, STOP, RESUME, WAITING = CONTROLS = "approve", "deny", "reset", "stop", "resume", "waiting"
-TYPES = {"float": float, "int": int}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     for fields in declared["arguments"]:
         if "type" in fields:
-            fields["type"] = TYPES[fields["type"]]
+            fields["type"] = {"float": float, "int": int}[fields["type"]]
         parser.add_argument(fields.pop("name"), **fields)
 
 

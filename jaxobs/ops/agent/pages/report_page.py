@@ -140,8 +140,9 @@ def _folded(report: Report) -> Iterator[tuple[str, list[Html]]]:
         "Cache and versions",
         [listed("ul", [*(text(f"{name}: {value}") for name, value in versions.items()), *changes])],
     )
-    if report.not_looked_at:
-        yield "What was not looked at", [listed("ul", map(text, report.not_looked_at))]
+    for title, told in (("What was looked at", report.sources), ("What was not looked at", report.not_looked_at)):
+        if told:
+            yield title, [listed("ul", map(text, told))]
     actions = [
         joined((each.action, " on ", tag("code", text(each.target)), ": ", text(each.why),
                 tag("pre", tag("code", text(each.command)))))

@@ -113,6 +113,11 @@ def http_app(sources: Sources, token: str, known: frozenset[str] | None) -> Any:
     return Entrance(app, refusal)
 
 
+def is_failure(record: logging.LogRecord) -> bool:
+    """Returns whether a record of MCP's server tells anything but that a client has left."""
+    return not (record.exc_info and type(record.exc_info[1]).__name__ == "ClientDisconnect")
+
+
 def run_http(sources: Sources, host: str, port: int, token: str, hosts: Sequence[str]) -> None:
     """Serves until it is interrupted.
 
@@ -124,6 +129,7 @@ def run_http(sources: Sources, host: str, port: int, token: str, hosts: Sequence
     from jaxobs.ops import connections
 
     logging.getLogger("mcp").setLevel(logging.WARNING)
+    logging.getLogger("mcp.server.streamable_http").addFilter(is_failure)
     app = http_app(sources, token, callers.known_hosts(host, hosts, closed=True))
     config = uvicorn.Config(app, host=host, port=port, lifespan="on", **connections.BOUNDS)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from helpers.run_programs import environment
 from helpers.waiting import until
 from mcp import Client, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
+from starlette.requests import ClientDisconnect
 
 from jaxobs import cli
 from jaxobs.facts.events import as_event
@@ -152,6 +154,12 @@ def test_http(served: str) -> None:
     count, answer = anyio.run(main)
     assert count == 13
     assert answer["status"] == "ok"
+
+
+@pytest.mark.parametrize(("error", "told"), [(ClientDisconnect(), False), (ValueError(), True)])
+def test_a_client_that_leaves_in_the_middle_of_its_request_is_not_logged(error: Exception, told: bool) -> None:
+    record = logging.LogRecord("mcp", logging.ERROR, "", 0, "", (), (type(error), error, None))
+    assert serving.is_failure(record) is told
 
 
 @pytest.mark.parametrize(

@@ -76,24 +76,19 @@ def _local(place: str) -> str:
 
 
 def _thresholds(machine: Machine) -> Iterator[Finding]:
-    least = machine.setting("jax_persistent_cache_min_compile_time_secs")
-    if isinstance(least, int | float) and least > DEFAULT_SECONDS:
-        yield Finding(
-            severity="info", title=f"Programs that compile in less than {least:g} s are not stored",
-            entity="JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS",
-            evidence=f"jax_persistent_cache_min_compile_time_secs={least:g}",
-            why="Every start compiles them from scratch, and those near the limit now and then.",
-            fix="export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0",
-        )  # fmt: skip
-    smallest = machine.setting("jax_persistent_cache_min_entry_size_bytes")
-    if isinstance(smallest, int) and smallest > LARGE_ENTRY:
-        yield Finding(
-            severity="info", title=f"Programs of less than {size(smallest)} are not stored",
-            entity="JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES",
-            evidence=f"jax_persistent_cache_min_entry_size_bytes={smallest}",
-            why="Every start compiles them from scratch, however long that takes.",
-            fix="export JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=0",
-        )  # fmt: skip
+    for name, most, shown, why in (
+        ("min_compile_time_secs", DEFAULT_SECONDS, "that compile in", "and those near the limit now and then"),
+        ("min_entry_size_bytes", LARGE_ENTRY, "of", "however long that takes"),
+    ):
+        setting = f"jax_persistent_cache_{name}"
+        value = machine.setting(setting)
+        if isinstance(value, int | float) and value > most:
+            least = f"{value:g} s" if most == DEFAULT_SECONDS else size(int(value))
+            yield Finding(
+                severity="info", title=f"Programs {shown} less than {least} are not stored", entity=setting.upper(),
+                evidence=f"{setting}={str(value).removesuffix('.0')}",
+                why=f"Every start compiles them from scratch, {why}.", fix=f"export {setting.upper()}=0",
+            )  # fmt: skip
     limit = machine.setting("jax_compilation_cache_max_size")
     if isinstance(limit, int) and limit != -1 and importlib.util.find_spec("filelock") is None:
         yield Finding(

@@ -27,15 +27,15 @@ _OF_TERMINALS = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "LANG", "LC_ALL"
 """Python writes UTF-8 where no locale is set; where the C locale is, only `LC_ALL` keeps it from that."""
 _KEPT = ("PYTHONUNBUFFERED",)
 LONG = (
-    "test_lives.py", "test_fleet.py", "test_verdicts_of_programs.py", "test_rules.py",
+    "test_tutorials.py", "test_lives.py", "test_fleet.py", "test_verdicts_of_programs.py", "test_rules.py",
     "test_run.py", "test_examples.py", "test_corpus.py", "test_ways_in.py", "test_packaging.py", "test_found_times.py",
     "test_incidents.py", "test_session.py", "test_demo.py", "test_doctor.py", "test_persistent_cache.py",
     "test_files_in_the_way.py", "test_notebook.py", "test_wrapper_hostile.py", "test_termination.py",
 )  # fmt: skip
 """Files of tests that take longest, the longest first: a worker that begins one last keeps the others waiting."""
 APART = (
-    "test_lives.py", "test_fleet.py", "test_verdicts_of_programs.py", "test_corpus.py", "test_versions.py",
-    "test_found_times.py", "test_rehearsals.py", "test_run.py", "test_ways_in.py",
+    "test_tutorials.py", "test_lives.py", "test_fleet.py", "test_verdicts_of_programs.py", "test_corpus.py",
+    "test_versions.py", "test_found_times.py", "test_rehearsals.py", "test_run.py", "test_ways_in.py",
 )  # fmt: skip
 """Files of long tests that share nothing: workers take the tests of such a file one by one."""
 

@@ -9,16 +9,12 @@ from helpers import tutorials
 from helpers.paths import ROOT
 from helpers.requirements import program
 
-MARKS = {"first-fix": pytest.mark.slow}
-"""A tutorial that is not here waits for scrapes and alerts."""
 LONGEST = 1500.0
-PAGES = [
-    pytest.param(page, marks=[MARKS.get(Path(page).stem, pytest.mark.alerts), pytest.mark.timeout(LONGEST + 60)])
-    for page in tutorials.PAGES
-]
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.slow
+@pytest.mark.timeout(LONGEST + 60)
+@pytest.mark.parametrize("page", tutorials.PAGES)
 def test_a_tutorial_holds(page: str, tmp_path: Path) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     for name in ("prometheus", "prometheus-alertmanager"):

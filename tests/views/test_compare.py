@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from helpers.run_programs import programs
 
 from jaxobs.cli import main
 from jaxobs.facts.compilations import CacheLookup, Change, Compilation
@@ -186,6 +187,7 @@ def intervals(seconds: float, spread: float) -> tuple[Event, ...]:
 
 WIDER = {"fingerprint": "x", "signature": {**SIGNATURE, "nodes": [{"shape": [16, 4], "dtype": "float32"}]}}
 CHANGE = Change(path="batch", what="shape", before="float32[8]", after="float32[9]")
+PROGRAMS = programs(__file__)
 FIRST = compiled("train.step", 10.0)
 AGAIN = [compiled("train.step", 2.0, cause="shape", changes=(CHANGE,), fingerprint=str(n)) for n in range(3)]
 HITS = [compiled(name, 0.6, cache="hit", phases={"cache_load": 0.1}) for name in "ab"]
@@ -258,16 +260,7 @@ def test_a_drop_of_throughput_has_its_tolerance(log: Any) -> None:
 def test_two_real_runs_of_a_plain_program(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     """No word of jaxobs in it: the second has wider layers, and says so."""
     program = tmp_path / "train.py"
-    program.write_text(
-        "import sys, jax, jax.numpy as jnp\n"
-        "@jax.jit\n"
-        "def train_step(params, batch):\n"
-        "    return params - 1e-3 * jnp.tanh(batch @ params), jnp.sum(params)\n"
-        "params = batch = jnp.ones((int(sys.argv[1]),) * 2)\n"
-        "for _ in range(200):\n"
-        "    params, loss = train_step(params, batch)\n"
-        "    float(loss)\n"
-    )
+    program.write_text(PROGRAMS["plain"])
     for name, size in (("a", "64"), ("b", "1024")):
         command = [sys.executable, "-m", "jaxobs", "run", "--port", "0", "--event-log", f"{name}.jsonl", str(program)]
         subprocess.run([*command, size], check=True, cwd=tmp_path, capture_output=True)
@@ -283,14 +276,7 @@ def test_two_real_runs_of_a_plain_program(tmp_path: pathlib.Path, capsys: pytest
 def test_two_real_runs(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Two runs of a program, the second with other shapes, another flag and slower steps."""
     program = tmp_path / "train.py"
-    program.write_text(
-        "import sys, time, jax, jaxobs, numpy as np\n"
-        "f = jaxobs.jit(lambda x: (x @ x).sum())\n"
-        "x = np.ones((int(sys.argv[1]),) * 2, np.float32)\n"
-        "for n in range(20):\n"
-        "    with jaxobs.step('train'):\n"
-        "        f(x).block_until_ready(); time.sleep(float(sys.argv[2]))\n"
-    )
+    program.write_text(PROGRAMS["steps"])
     for name, size, pause in (("a", "32", "0.005"), ("b", "64", "0.15")):
         command = [sys.executable, "-m", "jaxobs", "run", "--port", "0", "--event-log", f"{name}.jsonl", str(program)]
         subprocess.run([*command, size, pause], check=True, cwd=tmp_path, capture_output=True)

@@ -6,12 +6,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 
-def with_metadata(tree: Any, replaced: Callable[[Any], Any]) -> Any:
-    """Returns the structure with each node's metadata replaced, or itself if all of it stays the same."""
+def with_metadata(tree: Any, replaced: Callable[[Any], Any], plain: frozenset[type] = frozenset()) -> Any:
+    """Returns the structure with each node's metadata replaced; the structure itself where nothing is.
+
+    Args:
+      plain: types of metadata, and of a dictionary's keys, that stay: a structure that has no others costs little.
+    """
     registry, nodes = tree.__getstate__()
+    items = chain.from_iterable([each[2] if type(each[2]) is list else [each[2]] for each in nodes])
+    if plain.issuperset(map(type, items)):
+        return tree
     data = [each[2] if each[2] is None else replaced(each[2]) for each in nodes]
     if all(new is each[2] for new, each in zip(data, nodes, strict=True)):
         return tree

@@ -13,7 +13,7 @@ from jaxobs.facts.compilations import Change
 from jaxobs.internals import shardings
 from jaxobs.reasons import options, statics, structures, texts
 from jaxobs.reasons import signature as signatures
-from jaxobs.reasons.signature import Leaf, Signature, Static, equal, same_tree
+from jaxobs.reasons.signature import Leaf, Signature, Static, equal
 from jaxobs.reasons.structures import Aligned, Parting
 
 MOST_CHANGES = 256
@@ -26,8 +26,7 @@ def nearest(new: Signature, earlier: Sequence[Signature]) -> Signature | None:
     """Returns the earlier signature that differs least; the newest of those that differ equally."""
     latest_first = earlier[::-1]
     found, least, nodes = None, (1 << 30, 1 << 30, 0), 0
-    size = new.tree.num_nodes
-    trees = [(not same_tree(new.tree, each.tree), abs(size - each.tree.num_nodes)) for each in latest_first]
+    trees = [(new.tree is not each.tree, abs(new.tree.num_nodes - each.tree.num_nodes)) for each in latest_first]
     # A first guess that costs nothing: those of the same tree come first, then other trees by their sizes.
     for age, old in sorted(enumerate(latest_first), key=lambda each: trees[each[0]]):
         if equal(new, old):

@@ -83,6 +83,7 @@ class Explainer:
         """
         key = (naming.identity(call.fun, name), name, transform)
         program = self.history.program(key)
+        given, signature = signature, program.sharing(signature)
         known = program.knows(call.key)
         if not program.seen:
             explanation = self._first(name, transform)
@@ -90,7 +91,7 @@ class Explainer:
             explanation = self._backward(name, transform) or (
                 _first_here(name, lines)
                 if len(lines) > 1 and _is_new_here(program, lines, signature)
-                else _again(name, call, signature, transform, program, known, phases, lines, serving, cell)
+                else _again(name, call, signature, transform, program, known, phases, lines, serving, cell, given)
             )
         if transform == "linearize":
             self._forward[name] = explanation
@@ -98,7 +99,7 @@ class Explainer:
                 self._forward.popitem(last=False)
         program.objects += not known
         program.cell = program.cell if known else cell
-        self.history.remember(key, _reference(call.key), program.sharing(signature), lines)
+        self.history.remember(key, _reference(call.key), signature, lines)
         return explanation
 
     def _first(self, name: str, transform: str | None) -> Explanation:
@@ -134,7 +135,7 @@ def _first_here(name: str, lines: tuple[str, ...]) -> Explanation:
 def _again(
     name: str, call: Call, new: Signature | None, transform: str | None, program: Program, known: bool,
     phases: frozenset[str], lines: tuple[str, ...] = (), serving: bool = False,
-    cell: int | None = None,
+    cell: int | None = None, given: Signature | None = None,
 ) -> Explanation:  # fmt: skip
     """Returns why a program was compiled that had been compiled before."""
     old, changes = None, tuple[Change, ...]()
@@ -151,7 +152,7 @@ def _again(
     if not known and compared_by_object and not (of_jax and changes):
         return _new_function(name, call, program, changes, by_rerun=cell is not None and cell != program.cell)
     if not changes and old is not None and new is not None and old.generation == new.generation:
-        changes = tuple(differences.doubtful(call.fun, old, new))
+        changes = tuple(differences.doubtful(call.fun, old, given or new))
     if changes:
         cause = min((change.what for change in changes), key=_ORDER.index)
         advice = (

@@ -13,10 +13,10 @@ from jaxobs.internals import trees
 from jaxobs.reasons import described, literals, naming
 from jaxobs.reasons.texts import shortened
 
-_PLAIN = (type(None), bool, int, float, complex, str, bytes)
+_PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes, type))
 """Types whose equality no program can change."""
 MOST_ITEMS = 4096
-"""Items of a container that are compared one by one; a longer one is compared as a whole, by text and hash."""
+"""Items of a tuple that are compared one by one; a longer one is compared as a whole, by text and hash."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,7 +115,7 @@ def shown(data: Any) -> Any:
 
 
 def _with_values(tree: Any, change: Callable[[Any], Any]) -> Any:
-    return trees.with_metadata(tree, lambda data: _replaced(data, change))
+    return trees.with_metadata(tree, lambda data: _replaced(data, change), _PLAIN)
 
 
 def _replaced(data: Any, change: Callable[[Any], Any]) -> Any:
@@ -125,7 +125,7 @@ def _replaced(data: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def _has_items(data: Any) -> bool:
-    return type(data) in (tuple, list) and len(data) <= MOST_ITEMS
+    return type(data) is list or (type(data) is tuple and len(data) <= MOST_ITEMS)  # a dictionary's keys stay a list
 
 
 def _is_plain(data: Any) -> bool:

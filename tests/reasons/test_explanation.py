@@ -231,6 +231,8 @@ def test_metadata_is_compared_without_its_equality() -> None:
         assert why(*([node] for node in nodes)).changes[0].path == "state"
         assert why([nodes[0]], [nodes[1]]).cause == "structure"
         assert why([nodes[0]], [nodes[0]]).cause == "unknown"
+    wide = {f"{number:05}": X for number in range(5000)}
+    assert why([wide, nodes[0]], [wide, nodes[-1]]).changes[0].path == "batch"
     gone, come = why([{Counting(1): X}], [{Counting(2): X}]).changes
     assert gone.path.endswith("Counting(number=1)]") and come.path.endswith("Counting(number=2)]")
 

@@ -58,31 +58,33 @@ class Account:
 
     # ------------------------------------------------------------------------------------- what happens
 
-    def enter(self, category: str, *, at: float | None = None) -> Scope | None:
+    def enter(self, category: str, at: float | None = None) -> Scope | None:
         """A category begins on this thread: what to `leave`; None on a thread that is not charged.
 
         Args:
           category: one of `TIME_CATEGORIES`. A step within an evaluation is part of the evaluation.
-          at: the time by the clock; now unless given.
+          at: the time by the clock, which only the charged thread gives; now unless given.
         """
-        if get_ident() != self.thread and not self._takes_over(category):
-            return None
-        if self._top.ended is not None:
-            self._drop_ended()
+        if at is None:
+            if get_ident() != self.thread and not self._takes_over(category):
+                return None
+            if self._top.ended is not None:
+                self._drop_ended()
+            at = self._clock()
         scope = Scope()
         scope.wall = self
         scope.category = category
         scope.own = 0.0
         scope.ended = None
-        scope.began = now = self._clock() if at is None else at
+        scope.began = at
         # From here
         scope.outer = top = self._top
         self._changing = True
-        passed = now - self._last
+        passed = at - self._last
         if passed > 0.0:
             self._seconds[top.category] += passed
             top.own += passed
-            self._last = now
+            self._last = at
             if top.apart:
                 self.known_apart = None
         if category == "step":
@@ -114,16 +116,17 @@ class Account:
             scope = self._top
         if scope.wall is not self or scope.outer is None or scope.ended is not None:
             return
-        now = self._clock() if at is None else at
-        if get_ident() != self.thread:
-            scope.ended = now
-            return
+        if at is None:
+            at = self._clock()
+            if get_ident() != self.thread:
+                scope.ended = at
+                return
         top = self._top
         if scope is not top:
             if not scopes.is_open(top, scope):
                 return
-            if alone or scopes.goes_on_within(self._top, scope, now):
-                scope.ended = now
+            if alone or scopes.goes_on_within(self._top, scope, at):
+                scope.ended = at
                 if self._top.ended is not None:
                     self._drop_ended()
                 return
@@ -131,11 +134,11 @@ class Account:
         # From here
         self._changing = True
         began, last = scope.began, self._last
-        passed = now - last
+        passed = at - last
         if passed > 0.0:
             self._seconds[top.category] += passed
             top.own += passed
-            self._last = now
+            self._last = at
             if top.apart:
                 self.known_apart = None
         if category is not None:
@@ -144,23 +147,26 @@ class Account:
             self.known_apart = None
         self._top = outer = scope.outer
         self._changing = False
-        scope.ended = now
+        scope.ended = at
         closed = self._closed
         if last > began:  # else nothing ended within it
             while closed and closed[-1][0] >= began:
                 closed.pop()
-        closed.append((began, now))
+        closed.append((began, at))
         if self._record is not None:
-            self._note(category or scope.category, began, now)
+            self._note(category or scope.category, began, at)
         if outer.ended is not None:
             self._drop_ended()
 
     def follow(self, scope: Scope | None, category: str) -> Scope | None:
         """A category begins at the moment at which another ends."""
+        if scope is None or get_ident() != self.thread:
+            if scope is not None:
+                self.leave(scope)
+            return self.enter(category)
         now = self._clock()
-        if scope is not None:
-            self.leave(scope, at=now)
-        return self.enter(category, at=now)
+        self.leave(scope, at=now)
+        return self.enter(category, now)
 
     def move(self, category: str, seconds: float) -> float:
         """The last `seconds` on this thread were of another category than was charged; returns what was moved.

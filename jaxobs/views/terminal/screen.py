@@ -17,30 +17,12 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 STYLES = {
-    "": "none",
-    "program": "bold",
-    "title": "bold",
-    "summary": "none",
-    "rule": "bright_black",
-    "heading": "dim",
-    "ordered": "bold underline",
-    "selected": "reverse",
-    "label": "dim",
-    "name": "none",
-    "number": "none",
-    "dim": "dim",
-    "gone": "dim",
-    "good": "green",
-    "warn": "yellow",
-    "bad": "bold red",
-    "busy": "bold cyan",
-    "cause": "yellow",
-    "sentence": "none",
-    "trace": "cyan",
-    "lower": "blue",
-    "compile": "magenta",
+    "": "none", "program": "bold", "title": "bold", "summary": "none", "rule": "bright_black", "heading": "dim",
+    "ordered": "bold underline", "selected": "reverse", "label": "dim", "name": "none", "number": "none",
+    "dim": "dim", "gone": "dim", "good": "green", "warn": "yellow", "bad": "bold red", "busy": "bold cyan",
+    "cause": "yellow", "sentence": "none", "trace": "cyan", "lower": "blue", "compile": "magenta",
     "cache_load": "green",
-}
+}  # fmt: skip
 """The colours, by meaning; plain ANSI ones, which every theme of a terminal keeps readable."""
 
 PIPE_WIDTH = 100

@@ -11,7 +11,7 @@ from typing import Any
 
 
 def with_metadata(tree: Any, replaced: Callable[[Any], Any], plain: frozenset[type] = frozenset()) -> Any:
-    """Returns the structure with each node's metadata replaced; the structure itself where nothing is.
+    """Returns the structure with each node's metadata replaced, or itself if all of it stays the same.
 
     Args:
       plain: types of metadata, and of a dictionary's keys, that stay: a structure that has no others costs little.

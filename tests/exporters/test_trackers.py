@@ -210,35 +210,7 @@ def test_tensorboard(python: str, tmp_path: Path) -> None:
     assert "jaxobs/version/jax" in texts[0]
 
 
-WANDB_READ = """
-import json, sys
-from wandb.proto import wandb_internal_pb2 as pb
-data, place, part, records = open(sys.argv[1], "rb").read(), 7, b"", []  # LevelDB's log format, after W&B's header
-while place + 7 <= len(data):
-    left = 32768 - place % 32768
-    if left < 7:
-        place += left
-        continue
-    size, kind = int.from_bytes(data[place + 4 : place + 6], "little"), data[place + 6]
-    part += data[place + 7 : place + 7 + size]
-    place += 7 + size
-    if kind in (1, 4):  # a whole record, or the last part of one
-        records.append(part)
-        part = b""
-history, config, files = {}, {}, []
-for data in records:
-    record = pb.Record(); record.ParseFromString(data)
-    kind = record.WhichOneof("record_type")
-    if kind == "history":
-        for each in record.history.item:
-            history["/".join(each.nested_key) or each.key] = json.loads(each.value_json)
-    elif kind in ("run", "config"):
-        for each in (record.run.config if kind == "run" else record.config).update:
-            config["/".join(each.nested_key) or each.key] = json.loads(each.value_json)
-    elif kind == "files":
-        files += [each.path for each in record.files.files]
-print(json.dumps([history, config, files]))
-"""
+WANDB_READ = run_programs.programs(__file__)["wandb_read"]
 
 
 @pytest.mark.slow

@@ -125,10 +125,10 @@ class Seen:
         found = [each for each in self.told if each.status == "firing" and each.labels.get("job") == job]
         return {each.labels["alertname"]: each for each in reversed(found)}
 
-    def sent(self, job: str) -> set[tuple[str, str]]:
-        """Returns receiver and alert of each group of notifications about a job that a person got."""
-        loud = (each for each in self.told if each.receiver != "nowhere" and each.labels.get("job") == job)
-        return {(each.receiver, each.labels["alertname"]) for each in loud}
+    def sent(self, job: str, since: float) -> set[tuple[str, str]]:
+        """Returns receiver and alert of each group of notifications about a job that a person got since then."""
+        told = (each for each in self.told if each.at >= since and each.labels.get("job") == job)
+        return {(each.receiver, each.labels["alertname"]) for each in told if each.receiver != "nowhere"}
 
     def known(self, job: str) -> set[str]:
         """Returns the alerts of a job that were told, or kept back because of another one."""

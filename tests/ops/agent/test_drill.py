@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ import pytest
 from helpers.answering import serving
 from helpers.live_stage import Stage
 from helpers.paths import ROOT
+from helpers.waiting import until
 
 from tools.ports import free_port
 
@@ -25,6 +27,8 @@ pytestmark = [pytest.mark.alerts, pytest.mark.timeout(600)]
 OTHER_JAX = ROOT / ".venvs" / "0.9.2-py3.11" / "bin" / "python"
 QUIET = 15.0
 """Seconds before the breaks: a quarter of an hour of the rules."""
+SOON = 8.0
+"""Seconds of a start that are no ten minutes of the rules."""
 REST = 15.0
 """Seconds after a report, in which Alertmanager sends the tickets, and would send all others."""
 
@@ -81,6 +85,9 @@ class Drill:
         self.status = 200
         self.reports: dict[str, dict[str, Any]] = {}
         self.sent: dict[str, set[tuple[str, str]]] = {}
+        self.broke = 0.0
+        self.is_late = False
+        """Whether the one that takes the killed one's place took so long that its target is told, too."""
         self.group = stage.stack.enter_context(control_group())
         self.service = stage.stack.enter_context(serving(lambda _: self.status))
 
@@ -106,6 +113,7 @@ class Drill:
 
     def stop(self) -> None:
         """Breaks all of them."""
+        self.broke = self.stage.age
         for job in BREAKS:
             (self.stage.folder / f"{job}-is-broken").touch()
         self.status = 503
@@ -114,7 +122,10 @@ class Drill:
         if self.group is not None:
             self.stage.processes["hog", 0].wait(60)
             (self.stage.folder / "hog-is-broken").unlink()
+            down = self.stage.age
             self.launch("hog")
+            self.stage.await_listening("hog")
+            self.is_late = self.stage.age - down > SOON
         self.replace("replicas", 2, python=str(OTHER_JAX), XLA_FLAGS="", FAULTY_OTHER="yes")
 
     def mend(self, job: str) -> None:
@@ -130,9 +141,14 @@ class Drill:
                 self.replace("replicas", 2)
 
     def replace(self, job: str, index: int, **how: Any) -> None:
-        self.stage.processes[job, index].terminate()
-        self.stage.processes[job, index].wait()
-        self.launch(job, index, **how)
+        """Replaces a process by one that is ready to serve: a start may take as long as an alert waits."""
+        log, before = self.stage.folder / f"{job}-{index}.log", self.stage.processes[job, index]
+        gate, seen = self.stage.folder / f"{job}-{index}-{time.monotonic_ns()}", log.read_text().count("ready")
+        self.launch(job, index, FAULTY_GATE=str(gate), **how)
+        until(lambda: log.read_text().count("ready") > seen, log.read_text)
+        before.terminate()
+        before.wait()
+        gate.touch()
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +164,7 @@ def drill(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drill]:
                 drill.reports[job] = drill.stage.await_report(job, BREAKS[job].is_named)
             drill.stage.look_for(REST)
             for job in jobs:
-                drill.sent[job] = drill.stage.seen.sent(job)
+                drill.sent[job] = drill.stage.seen.sent(job, drill.broke)
                 drill.mend(job)
         yield drill
 
@@ -158,7 +174,8 @@ def test_a_break_sends_one_notification(drill: Drill, job: str) -> None:
     """A page or a ticket: whatever else fires is of the same fault, and Alertmanager keeps it back."""
     if job not in drill.reports:
         pytest.skip("no control group may be made here")
-    assert [alert for _, alert in drill.sent[job]] == [BREAKS[job].alert], drill.sent[job]
+    late = {"JaxTargetDown"} if job == "hog" and drill.is_late else set()
+    assert [alert for _, alert in drill.sent[job] if alert not in late] == [BREAKS[job].alert], drill.sent[job]
 
 
 @pytest.mark.parametrize("job", BREAKS)

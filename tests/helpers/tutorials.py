@@ -45,8 +45,11 @@ def follow(page: str, folder: Path, seconds: float) -> Iterator[tuple[str, str]]
 
 
 def words(text: str) -> set[str]:
-    """Returns the words of an answer, which stay from run to run: without figures, paths, and lines with a time."""
-    lasting = "\n".join(each for each in text.splitlines() if not re.search(r"\d m?s\b", each))
+    """Returns the words of an answer, which stay from run to run: without figures, paths, and lines with a time.
+
+    Lines with the number of a call are left out, too: the values of a found loop are looked at without such a number.
+    """
+    lasting = "\n".join(each for each in text.splitlines() if not re.search(r"\d m?s\b|\bcall \d", each))
     return set(re.findall(r"\b[A-Za-z_]{4,30}\b", re.sub(r"\S*/\S*", "", lasting)))
 
 

@@ -84,7 +84,7 @@ def pod(rank: int) -> dict[str, Any]:
     return {"type": "k8s_container", "labels": {"pod_name": f"train-{rank}-abc12", "container_name": "main"}}
 
 
-ONE_FILE: dict[str, str] = tomllib.loads(Path(__file__).with_name("log_forms.toml").read_text(encoding="utf-8"))
+ONE_FILE: dict[str, str] = tomllib.loads(Path(__file__).with_name("lines.toml").read_text(encoding="utf-8"))["forms"]
 
 
 def written(form: str, each: Said) -> str:

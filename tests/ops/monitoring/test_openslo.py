@@ -20,7 +20,7 @@ from jaxobs.ops.monitoring.site import ObjectiveChoice, Site
 
 OWN = (Path(__file__).parent / "objective.yaml").read_text(encoding="utf-8")
 
-_TABLE = tomllib.loads((Path(__file__).parent / "objective_mistakes.toml").read_text(encoding="utf-8"))["mistakes"]
+_TABLE = tomllib.loads((Path(__file__).parent / "mistakes.toml").read_text(encoding="utf-8"))["objectives"]
 MISTAKES = {(each["text"], each["instead"]): each["said"] for each in _TABLE}
 
 

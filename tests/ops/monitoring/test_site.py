@@ -17,7 +17,7 @@ from jaxobs.ops.monitoring.site import Site
 
 WHOLE = (Path(__file__).parent / "site.toml").read_text()
 
-MISTAKES = tomllib.loads((Path(__file__).parent / "site_mistakes.toml").read_text())
+MISTAKES = tomllib.loads((Path(__file__).parent / "mistakes.toml").read_text())["sites"]
 
 
 def written(folder: Path, text: str, name: str = "site.toml") -> Path:

@@ -31,7 +31,7 @@ def nearest(new: Signature, earlier: Sequence[Signature]) -> Signature | None:
     for age, old in sorted(enumerate(latest_first), key=lambda each: trees[each[0]]):
         if equal(new, old):
             return old
-        if trees[age][0]:
+        if new.tree is not old.tree:
             nodes += old.tree.num_nodes
             if found is not None and nodes > MOST_NODES:
                 break

@@ -103,8 +103,8 @@ class Account:
 
     def leave(
         self, scope: Scope | None = None, category: str | None = None, *, alone: bool = False, at: float | None = None
-    ) -> None:
-        """A category ends, and whatever began within it, was never left, and is held open by nobody.
+    ) -> bool:
+        """Ends a category, and what nobody holds open within it; returns whether the outer one is charged from now on.
 
         Args:
           scope: what `enter` returned; the innermost unless given. One that has ended already is not an error, nor is
@@ -115,21 +115,21 @@ class Account:
         if scope is None:
             scope = self._top
         if scope.wall is not self or scope.outer is None or scope.ended is not None:
-            return
+            return False
         if at is None:
             at = self._clock()
             if get_ident() != self.thread:
                 scope.ended = at
-                return
+                return False
         top = self._top
         if scope is not top:
             if not scopes.is_open(top, scope):
-                return
+                return False
             if alone or scopes.goes_on_within(self._top, scope, at):
                 scope.ended = at
                 if self._top.ended is not None:
                     self._drop_ended()
-                return
+                return False
             top = self._top
         # From here
         self._changing = True
@@ -157,16 +157,17 @@ class Account:
             self._note(category or scope.category, began, at)
         if outer.ended is not None:
             self._drop_ended()
+        return True
 
     def follow(self, scope: Scope | None, category: str) -> Scope | None:
         """A category begins at the moment at which another ends."""
-        if scope is None or get_ident() != self.thread:
-            if scope is not None:
-                self.leave(scope)
-            return self.enter(category)
-        now = self._clock()
-        self.leave(scope, at=now)
-        return self.enter(category, now)
+        if scope is not None and get_ident() == self.thread:
+            now = self._clock()
+            if self.leave(scope, at=now):
+                return self.enter(category, now)
+        elif scope is not None:
+            self.leave(scope)
+        return self.enter(category)
 
     def move(self, category: str, seconds: float) -> float:
         """The last `seconds` on this thread were of another category than was charged; returns what was moved.

@@ -12,7 +12,7 @@ APART = frozenset(("checkpoint", "trace", "compile", "cache_load", "eval"))
 class Owner(Protocol):
     """The account that scopes belong to."""
 
-    def leave(self, scope: Scope | None = None, category: str | None = None, *, alone: bool = False) -> None:
+    def leave(self, scope: Scope | None = None, category: str | None = None, *, alone: bool = False) -> bool:
         """Ends a scope."""
 
 

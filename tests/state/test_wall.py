@@ -168,6 +168,20 @@ def test_preparations_end_with_the_first_work(clock: ByHand) -> None:
     assert wall.steps == 1
 
 
+def test_what_another_thread_has_ended_is_not_charged_when_a_step_follows(clock: ByHand, wall: Wall) -> None:
+    wall.leave(wall.enter("step"))
+    waiting = wall.enter("input_wait")
+    clock.now += 1.0
+    other = threading.Thread(target=wall.leave, args=(waiting,))
+    other.start()
+    other.join()
+    clock.now += 2.0
+    step = wall.follow(waiting, "step")
+    clock.now += 4.0
+    wall.leave(step)
+    assert charged(wall) == {"input_wait": 1.0, "idle": 2.0, "step": 4.0}
+
+
 def test_steps_that_follow_waits_are_counted_as_if_entered(clock: ByHand, wall: Wall) -> None:
     scope = None
     for number in range(6):

@@ -1,7 +1,5 @@
 """`memory`: JAX's device memory profile, in pprof's format, and next to it devices and largest groups as a text."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import time

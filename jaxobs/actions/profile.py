@@ -5,8 +5,6 @@ the last step are in it in part, and the last may be one more than was asked for
 millisecond.
 """
 
-from __future__ import annotations
-
 import inspect
 import time
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Whether an array is there yet, asked without waiting for it."""
 
-from __future__ import annotations
-
 import itertools
 import weakref
 from collections.abc import Iterator

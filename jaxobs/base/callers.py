@@ -1,7 +1,5 @@
 """Callers of an HTTP server of jaxobs: the host and the origin that a request names, and the token that it shows."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import contextlib

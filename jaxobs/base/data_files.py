@@ -1,7 +1,5 @@
 """Tables of data that lie as JSON next to the modules that read them: it is read in no time when jaxobs starts."""
 
-from __future__ import annotations
-
 import json
 import pkgutil
 from typing import Any

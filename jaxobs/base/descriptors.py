@@ -1,7 +1,5 @@
 """Descriptors that jaxobs keeps open: a program may close them all, and then has its own under their numbers."""
 
-from __future__ import annotations
-
 import os
 from contextlib import suppress
 

@@ -7,8 +7,6 @@ What entries share, and the parts of a large one, lie in packages inside, which 
 `BY_SUBJECT = True`, its entries lie in the folders inside, one for each subject.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib
 import inspect

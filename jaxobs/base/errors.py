@@ -9,8 +9,6 @@
 Nothing here is ever raised inside a user's jitted call: see `jaxobs.base.guard`.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Iterable

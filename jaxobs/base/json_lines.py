@@ -4,8 +4,6 @@ A line that cannot be read costs that line: it is skipped and counted. What is r
 arithmetic can take, so that what uses it need not ask again.
 """
 
-from __future__ import annotations
-
 import codecs
 import json
 import math

@@ -1,7 +1,5 @@
 """A module that is imported when something of it is first used: a process that does not need it stays light."""
 
-from __future__ import annotations
-
 import importlib
 from typing import Any
 

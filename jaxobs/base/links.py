@@ -1,7 +1,5 @@
 """Addresses of the pages that pip does not install: `docs/` and `runbooks/` of the repository."""
 
-from __future__ import annotations
-
 PROJECT = "https://github.com/jaxobs/jaxobs"
 """Address of the repository; the metadata of the package repeat it, and a test compares them."""
 

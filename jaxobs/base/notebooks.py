@@ -1,7 +1,5 @@
 """Whether the program runs in IPython or Jupyter, asked without importing either."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

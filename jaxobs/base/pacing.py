@@ -4,8 +4,6 @@ Python lets a thread continue for 5 ms when others wait, and a program that disp
 may run for long calls `offer` here and there, which does nothing unless the thread works within `politely`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import threading
 import time

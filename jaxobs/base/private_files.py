@@ -4,8 +4,6 @@ A new file gets mode 0600 and a new folder 0700, whatever the umask is. What is 
 has chosen it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import tempfile

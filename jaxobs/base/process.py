@@ -1,7 +1,5 @@
 """Start times of processes, which identify them as numbers that are used again do not, and the time of processors."""
 
-from __future__ import annotations
-
 import functools
 import os
 import threading

@@ -1,7 +1,5 @@
 """Calls that may never return: each on a thread of its own that ends with the answer, and that nobody waits for."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Generic, TypeVar

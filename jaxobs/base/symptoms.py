@@ -1,7 +1,5 @@
 """Sections of `docs/symptoms.md`, by the name of a finding or of an error's kind."""
 
-from __future__ import annotations
-
 import re
 
 from jaxobs.base import data_files

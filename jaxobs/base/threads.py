@@ -5,8 +5,6 @@ older than the greenlets, stops the one thread that all of them share; and one t
 others run, which call a function that JAX compiles for this one. So jaxobs' threads and locks are the system's.
 """
 
-from __future__ import annotations
-
 import _thread
 import os
 import socket

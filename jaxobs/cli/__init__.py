@@ -5,8 +5,6 @@ is called for it once the command line is out of the way. It may have `parse(par
 argparse's own, and `SUBCOMMANDS`, the package of its subcommands.
 """
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import os

@@ -1,7 +1,5 @@
 """`jaxobs agent`: from an alert to a report with the cause, its evidence and what to do."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -1,7 +1,5 @@
 """`jaxobs bundle`: the evidence of an incident in one file."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import time

@@ -4,8 +4,6 @@ Each module in `jaxobs.cli.caching` is a subcommand, found by its name, with the
 `configure` and `run` that a command has.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Sequence
 

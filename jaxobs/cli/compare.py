@@ -1,7 +1,5 @@
 """`jaxobs compare`: two runs compared by their event logs; a gate for canaries and upgrades."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

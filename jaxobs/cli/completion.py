@@ -1,7 +1,5 @@
 """`jaxobs completion`: the script by which a shell completes commands, options and file names."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """`jaxobs diagnose`: what happened to a job, from whatever it left."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Iterator

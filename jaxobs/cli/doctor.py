@@ -1,7 +1,5 @@
 """`jaxobs doctor`: checks a machine before the job."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """`jaxobs explain`: what a process compiled and why, from its endpoint or from an event log."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -1,7 +1,5 @@
 """`jaxobs gameday`: rehearse an incident with a chosen or a secret fault in the demo."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import importlib.util

@@ -1,7 +1,5 @@
 """`jaxobs generate`: writes what is generated, or checks that it is fresh."""
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import sys

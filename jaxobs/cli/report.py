@@ -1,7 +1,5 @@
 """`jaxobs report`: an event log as one HTML file to look at, to send, or to keep with the run."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

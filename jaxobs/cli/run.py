@@ -1,7 +1,5 @@
 """`jaxobs run`: a script under observation that notices nothing of it."""
 
-from __future__ import annotations
-
 import argparse
 import atexit
 import os

@@ -1,7 +1,5 @@
 """Checks of a cache directory: what is wrong with its files, and what to do about it. They only look."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import re

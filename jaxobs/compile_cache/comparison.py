@@ -1,7 +1,5 @@
 """Two runs of a command next to each other: what is wrong, as text and as JSON."""
 
-from __future__ import annotations
-
 import dataclasses
 import sys
 from collections.abc import Iterator, Sequence

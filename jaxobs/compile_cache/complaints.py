@@ -3,8 +3,6 @@
 A `warning` costs compiles or safety now; an `info` is about what will.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

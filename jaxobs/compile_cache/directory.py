@@ -5,8 +5,6 @@ it keeps the time of the last access next to it, in `<key>-atime`, as eight byte
 locks `.lockfile`. XLA keeps caches of its own in the same directory, under names that begin with `xla_`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence

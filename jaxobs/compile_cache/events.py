@@ -1,7 +1,5 @@
 """The observer's notes of one run of a command: every program that was compiled or loaded, by any process."""
 
-from __future__ import annotations
-
 import contextlib
 import datetime
 from collections.abc import Mapping

@@ -3,8 +3,6 @@
 Besides the program's own settings and event log, which stay what they are.
 """
 
-from __future__ import annotations
-
 import json
 import os
 

@@ -5,8 +5,6 @@ before the program. A Python that ignores its environment (`-I`, `-E`, `-S`), or
 not seen.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

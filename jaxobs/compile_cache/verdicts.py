@@ -5,8 +5,6 @@ among the cold run's by its cache key. The same key: it was not stored, and the 
 not be used. Another key: some part of it differs.
 """
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The run itself: trains on digits, makes one mistake after the other, cures each, and then stays healthy."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

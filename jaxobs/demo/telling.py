@@ -1,7 +1,5 @@
 """How the demo speaks: plain lines, with colours and a progress bar where `rich` and a terminal are there."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import sys

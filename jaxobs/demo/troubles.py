@@ -3,8 +3,6 @@
 Nothing that jaxobs says about them is written here: the demo quotes the events of its own process.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager

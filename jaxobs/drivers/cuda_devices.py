@@ -6,8 +6,6 @@ order: indices, UUIDs or their beginnings, MIG instances. Without it, it numbers
 variables" in NVIDIA's CUDA programming guide. What they leave open is not guessed: it stays without a match.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

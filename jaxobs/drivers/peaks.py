@@ -5,8 +5,6 @@ none. Keys are JAX's `device_kind`. JAX's device of TPU v2, v3 and v7 is one of 
 the figure that is reported for the chip.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

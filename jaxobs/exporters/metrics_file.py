@@ -4,8 +4,6 @@ Written next to its place and renamed, so that a reader never sees half of it. A
 that nobody reads, costs the file and never the program.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import math

@@ -1,7 +1,5 @@
 """MLflow: figures as system metrics of the program's own run, or of one of jaxobs' own."""
 
-from __future__ import annotations
-
 import re
 import sys
 import threading

@@ -3,8 +3,6 @@
 The collector's answers are waited for on threads of OpenTelemetry's alone. What it doesn't take is dropped and counted.
 """
 
-from __future__ import annotations
-
 from jaxobs.base.config import Settings
 from jaxobs.base.files.patience import Patience
 from jaxobs.base.guard import guarded

@@ -1,7 +1,5 @@
 """TensorBoard: figures and parameters as event files in a directory, written by tensorboardX."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from jaxobs.base.config import Settings

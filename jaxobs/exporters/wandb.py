@@ -1,7 +1,5 @@
 """Weights & Biases: figures in the program's own run, or in one of jaxobs' own."""
 
-from __future__ import annotations
-
 import os
 import sys
 from typing import Any

@@ -1,7 +1,5 @@
 """Accelerators as their driver sees them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

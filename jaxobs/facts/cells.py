@@ -1,7 +1,5 @@
 """Figures of one cell of a notebook."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Inputs of loops, and the time waited for them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 INPUT_VERDICTS = ("input", "compute", "mixed")

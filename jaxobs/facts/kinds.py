@@ -1,7 +1,5 @@
 """All facts, found by this folder: a new one is a class in one of its modules, listed nowhere."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import importlib

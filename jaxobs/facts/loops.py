@@ -1,7 +1,5 @@
 """Loops of steps."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

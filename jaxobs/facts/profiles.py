@@ -1,7 +1,5 @@
 """The devices' time by a trace of JAX's profiler. What it doesn't say is `None`, never zero."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 CATEGORIES = (

@@ -1,7 +1,5 @@
 """Names that events and answers had in an earlier version: read for one more version, and written no longer."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

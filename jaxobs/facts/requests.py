@@ -1,7 +1,5 @@
 """Served requests, by route."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

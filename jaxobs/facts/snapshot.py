@@ -1,7 +1,5 @@
 """The whole state at one moment."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

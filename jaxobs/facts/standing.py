@@ -1,7 +1,5 @@
 """The state of a process, in one event."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from jaxobs.facts.inputs import InputState

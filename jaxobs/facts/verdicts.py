@@ -1,7 +1,5 @@
 """The verdict on a process: what is wrong, the worst first, what it costs and what to do."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

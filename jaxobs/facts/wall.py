@@ -1,7 +1,5 @@
 """The wall time of a process and of a run, by category."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

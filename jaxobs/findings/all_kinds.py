@@ -5,8 +5,6 @@ A kind's module may have `FOLLOWS`: names of kinds that bring it about when they
 fix.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping
 from typing import Any, Protocol, TypeVar, runtime_checkable

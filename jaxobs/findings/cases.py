@@ -1,7 +1,5 @@
 """A scene of a process as evidence, cases that a kind of finding sees in it, and the `Finding` made of each."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import math

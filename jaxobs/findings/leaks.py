@@ -4,8 +4,6 @@ A kind of leak names the series that may grow and says what to report one that d
 for all what is growth, and what only fills up or comes and goes.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Parts of a process's time: work, what is ordinary besides, and what lies beyond that, with its place."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ that says that something is wrong, and not what, has `GENERAL`, the higher the l
 A pattern knows facts only, so that what was seen live can be found again in an event log.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 from collections import OrderedDict

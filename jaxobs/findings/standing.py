@@ -3,8 +3,6 @@
 The same evidence, seen live or read back from an event log, shows the same cases.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import sys
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """`asgi`: each HTTP request of an ASGI application as a `request`, with all that passes left as it is."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`engine`: what an inference engine, a loop that computes many requests in one batch, reports of itself."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Reports of a request on the text that it generates: first token, tokens, reason of the end; from any thread."""
 
-from __future__ import annotations
-
 import os
 import time
 from typing import Any

@@ -5,8 +5,6 @@ read; so a statement that instruments is compiled into it, behind whatever binds
 functions that declare the name `global`.
 """
 
-from __future__ import annotations
-
 import ast
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

@@ -3,8 +3,6 @@
 The call keeps a reference. A thread, which lives as long as values come, asks 2 to 20 times a second what has arrived.
 """
 
-from __future__ import annotations
-
 import atexit
 import sys
 import time

@@ -3,8 +3,6 @@
 Strangers choose paths, so that a path by itself would make series without end.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

@@ -4,8 +4,6 @@ Files, pages and JSON that is whole say how long they are, are of another type, 
 assumed.
 """
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`jaxobs.phase`: wall time of a category that jaxobs cannot see by itself."""
 
-from __future__ import annotations
-
 import difflib
 import sys
 import time

@@ -1,7 +1,5 @@
 """Takes frames of ours out of the tracebacks of what the program raises."""
 
-from __future__ import annotations
-
 traceback_of = vars(BaseException)["__traceback__"].__get__
 """By the method of the base class: an exception type may refuse to have its attributes read."""
 

@@ -1,7 +1,5 @@
 """`jit` and `instrument`: what a program calls to have its functions counted and timed."""
 
-from __future__ import annotations
-
 import functools
 import threading
 import types

@@ -1,7 +1,5 @@
 """Backends, devices and the place in the job, asked without waking anything."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import sys

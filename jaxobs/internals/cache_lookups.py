@@ -6,8 +6,6 @@ before and after. What forbids storing a program is looked for in the order of J
 (`compiler._cache_write`, then `compilation_cache.put_executable_and_time`, then `LRUCache.put`).
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from dataclasses import dataclass, field

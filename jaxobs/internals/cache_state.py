@@ -5,8 +5,6 @@
 text Python keeps in the registry of the module that warned (`__warningregistry__`), unless its filters hide it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sys

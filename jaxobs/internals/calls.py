@@ -7,8 +7,6 @@
 - `nnx.jit` jits an object that calls the function, whose `f` it is: see `JitFn` in flax/nnx/transforms/compilation.py.
 """
 
-from __future__ import annotations
-
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Capabilities of this JAX: looked at once, by name; no version is asked."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

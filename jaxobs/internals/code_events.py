@@ -5,8 +5,6 @@ that is not watched runs as ever. Ends by an exception are not reported: see `Be
 a handler takes it says for all code at once, since Python offers no less: calls cost what they did, an exception more.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from types import CodeType, FrameType

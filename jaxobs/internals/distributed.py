@@ -4,8 +4,6 @@ It belongs to JAX's coordination service, which every such job has; nothing has 
 network and may wait: call from a thread that nobody has to wait for.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Compiled programs: the memory and the operations that the compiler says they take."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

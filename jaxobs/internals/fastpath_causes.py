@@ -4,8 +4,6 @@ Two ways lead there. JAX gives C++ no data for the fast path: the conditions are
 does, but C++ did not use what it has: it cannot hash an argument, has no entry for these, or has one that is marked.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 from collections.abc import Iterable, Mapping

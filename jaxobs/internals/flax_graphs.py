@@ -5,8 +5,6 @@ and a list of arrays. The description lists nodes and attributes in the order of
 the arrays: their names are found by walking again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any

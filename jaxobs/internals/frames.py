@@ -7,8 +7,6 @@
 - in `jax._src.interpreters.pxla` the frame that compiles has the lowered module as `computation` (`hlo` for `pmap`).
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

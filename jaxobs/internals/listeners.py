@@ -3,8 +3,6 @@
 `jax._src.monitoring` keeps the lists.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from dataclasses import dataclass

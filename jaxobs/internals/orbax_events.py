@@ -3,8 +3,6 @@
 Saves and loads are reported on the primary process; an event of that process alone has no equal on the others.
 """
 
-from __future__ import annotations
-
 SAVE_BEGINS = ("/jax/orbax/write/async/start", "/jax/orbax/write/start")
 
 SAVE_COMPLETE = "/jax/orbax/write/success"

@@ -4,8 +4,6 @@ Names of JAX's insides, from JAX 0.6.0 to 0.12.0: `get_concrete_mesh` and `threa
 holders of `jax._src.config`, each of which is a context manager for the thread.
 """
 
-from __future__ import annotations
-
 import contextlib
 import warnings
 from collections.abc import Iterator, Mapping

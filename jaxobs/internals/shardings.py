@@ -1,7 +1,5 @@
 """Devices of shardings and meshes, which their texts leave out: their order, above all."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any

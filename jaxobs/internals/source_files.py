@@ -1,7 +1,5 @@
 """Owners of the code that a frame runs: JAX, a library, jaxobs, or the user."""
 
-from __future__ import annotations
-
 import functools
 import os
 import sys

@@ -1,7 +1,5 @@
 """Support of the wrapper: distinguishes a call that runs from a traced one, and hides the wrapper from tracebacks."""
 
-from __future__ import annotations
-
 import functools
 import operator
 import sys

@@ -3,8 +3,6 @@
 `PyTreeDef.__getstate__` (jaxlib/pytree.cc) lists nodes, children first: kind, arity, metadata, and more.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import chain
 from typing import Any

@@ -4,8 +4,6 @@ A training loop that makes a handful of calls, seconds long each, is known by th
 intervals. What a server calls again and again, once for each request, is not a loop.
 """
 
-from __future__ import annotations
-
 import dis
 import itertools
 import re

@@ -7,8 +7,6 @@ this is charged on the program's thread: a look reads the stack, and draws the s
 in no scope (see `jaxobs.state.rest`). What the looks saw before a loop was known is kept, and counted once it is.
 """
 
-from __future__ import annotations
-
 import random
 import time
 from collections import Counter, defaultdict, deque

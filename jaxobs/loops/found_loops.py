@@ -6,8 +6,6 @@ are percentiles, and it is known what is called in turn: that is one loop, with 
 for its name, and the others in `calls`. A function that is called twenty times in a row has a loop of its own.
 """
 
-from __future__ import annotations
-
 import itertools
 import statistics
 import time

@@ -1,7 +1,5 @@
 """Pauses between two bursts of calls that are seen."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from jaxobs.base import threads

@@ -3,8 +3,6 @@
 The loop is in the frame where they part. If this frame is at a `for`, or it calls `next`, the loop waits for its input.
 """
 
-from __future__ import annotations
-
 import dis
 import functools
 import itertools

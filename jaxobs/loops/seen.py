@@ -1,7 +1,5 @@
 """The calls of one function that were seen, and the marks that are made of them."""
 
-from __future__ import annotations
-
 import itertools
 import sys
 import time

@@ -1,7 +1,5 @@
 """Spots: where a thread was when the clock looked, with what the stack says of it. Each stack is read once."""
 
-from __future__ import annotations
-
 import os
 from collections import deque
 from collections.abc import Collection

@@ -1,7 +1,5 @@
 """Bounds of the buckets of histograms, in seconds if nothing else is said."""
 
-from __future__ import annotations
-
 CHECKPOINT_BOUNDS = (0.01, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 150.0, 300.0, 600.0, 1800.0, 3600.0)
 """Buckets of checkpoint operations in seconds: 10 ms to 1 h."""
 

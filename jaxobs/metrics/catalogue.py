@@ -3,8 +3,6 @@
 Exporters, the reference page, dashboards and alerts are derived from `METRICS`; nothing else names a metric.
 """
 
-from __future__ import annotations
-
 from jaxobs.base import discovery
 from jaxobs.facts.compilations import EAGER
 from jaxobs.metrics.metric import Metric

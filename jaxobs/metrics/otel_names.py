@@ -4,8 +4,6 @@ Both follow from the catalogue: dots between the words, and the unit next to the
 Collector's own mapping gives back the name that `/metrics` has, so that the dashboards and alerts fit either way.
 """
 
-from __future__ import annotations
-
 import re
 
 from jaxobs.metrics.metric import Metric

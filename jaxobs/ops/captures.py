@@ -1,7 +1,5 @@
 """Asks a process for a capture, and waits for it."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

@@ -1,7 +1,5 @@
 """Connections of an ASGI server under uvicorn: bounded in number, and ended where their request does not come."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any, cast
 

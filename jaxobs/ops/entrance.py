@@ -1,7 +1,5 @@
 """Entrance of an ASGI server: a request is let in or refused by its headers, before anything of its body is read."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from jaxobs.base.errors import MissingExtraError

@@ -1,7 +1,5 @@
 """Files that an operator gives: read, and what is wrong with them said with its place, its value and what was meant."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path

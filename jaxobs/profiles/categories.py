@@ -1,7 +1,5 @@
 """The category of an operation, one of `facts.profiles.CATEGORIES`: by its instruction, else by its name."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -4,8 +4,6 @@ A product of matrices counts 2 for each multiplication and addition, everything 
 result, a reduction 1 for each element of its input. What can't be known is `None`.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable

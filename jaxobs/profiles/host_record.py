@@ -1,7 +1,5 @@
 """The host's record next to a trace: waits for input, checkpoints, collections, jaxobs' own steps."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The operations of a trace: category, place in the program, what each computes and moves."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import re

@@ -1,7 +1,5 @@
 """Finds the trace behind a path and reads it: a file, or a directory as JAX's profiler and jaxobs's captures make."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -6,8 +6,6 @@ all devices is whole again. One over some of them counts as a part, also where i
 axes of a mesh.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 

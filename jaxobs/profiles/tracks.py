@@ -4,8 +4,6 @@ Every backend writes its planes in its own way. The CPU's operations lie on the 
 device's number from JAX 0.7 on; a GPU's on a line for each stream; a TPU core's on the line "XLA Ops".
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from collections import defaultdict

@@ -6,8 +6,6 @@ key's parts and a few readable texts, no values of arrays, and of the environmen
 itself. It is a memory, not a ledger: bounded, and a line that cannot be read is skipped.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import itertools

@@ -3,8 +3,6 @@
 Advice has preconditions: where the facts do not meet them, something more general is said, which they cannot refute.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 

@@ -6,8 +6,6 @@ in the instance, but for those with `repr=False`. Where any other type has a `__
 may be a secret: the text is the type.
 """
 
-from __future__ import annotations
-
 import collections
 import enum
 import functools

@@ -4,8 +4,6 @@ A *program* is what JAX would compile once: one code object, or one primitive wi
 transformation. For each program the history keeps signatures and function objects, bounded and by weak reference.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 import weakref

@@ -4,8 +4,6 @@ Signatures are small where they share: leaves are shared by all, trees within a 
 bounds is counted; a program whose signatures were given up is still known not to be new.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable

@@ -5,8 +5,6 @@ already and what is inert: real dataclasses, members of enumerations, data types
 functions those of `jax.nn`, `jax.lax` and `jax.numpy` that compute and the defaults of the program's own function.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import enum
 import re

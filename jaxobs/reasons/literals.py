@@ -5,8 +5,6 @@ is opaque: its type's name is in its place, and it cannot be read back. Nothing 
 `known_values` reads them back.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import enum
 import inspect

@@ -1,7 +1,5 @@
 """Names of functions for people, and what stays the same when a function object is created again."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import os

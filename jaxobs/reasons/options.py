@@ -1,7 +1,5 @@
 """The options of `jax.jit` that are part of the key, as texts, and what differs between those of two signatures."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import re

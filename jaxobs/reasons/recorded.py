@@ -8,8 +8,6 @@ Nodes refer to others by number; equal ones are one, so that parameters and the 
 once. `jaxobs.compile_cache.warming` reads it back.
 """
 
-from __future__ import annotations
-
 import itertools
 import sys
 from collections.abc import Hashable, Sequence

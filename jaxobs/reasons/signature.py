@@ -4,8 +4,6 @@ Taken on a cache miss only, next to a compile that costs a thousand times as muc
 which JAX flattens them; their paths are worked out only when two signatures differ.
 """
 
-from __future__ import annotations
-
 import bisect
 import dataclasses
 import functools

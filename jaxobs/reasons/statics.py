@@ -1,7 +1,5 @@
 """Static arguments and metadata of pytrees, compared without running code of the program."""
 
-from __future__ import annotations
-
 import functools
 import types
 import weakref

@@ -3,8 +3,6 @@
 Told are the places where they part, and the leaves that are in the same places on both sides.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any

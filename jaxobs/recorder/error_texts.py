@@ -6,8 +6,6 @@ of XLA's error codes, and what users pasted into issues. Of what makes the runti
 here: there is no exception.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ exception that nothing caught, an exit code or a signal, leaves the last minutes
 read, and the program waits two seconds at most.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import time

@@ -3,8 +3,6 @@
 Linux alone says most of it. A figure that is not known is absent.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import os

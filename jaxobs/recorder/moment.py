@@ -3,8 +3,6 @@
 Read at once, and not as the slow tick left it.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import time

@@ -3,8 +3,6 @@
 Facts in, facts out. A rule speaks only where figures show it; if none does, the answer is `unknown`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from jaxobs.facts.errors import OomCause, OutOfMemory

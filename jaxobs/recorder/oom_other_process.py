@@ -5,8 +5,6 @@ unless set), and finds out only when the device has no more to give. What others
 from us, and is not blamed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from jaxobs.facts.accelerators import AcceleratorProcess, AcceleratorState

@@ -1,7 +1,5 @@
 """An out-of-memory report as a text for a person: what to do first, then what it is drawn from."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from jaxobs.base.symptoms import symptom_url

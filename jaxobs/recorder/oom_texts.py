@@ -8,8 +8,6 @@ Wordings: xla/pjrt, xla/service/buffer_assignment.cc, xla/tsl/framework/bfc_allo
 E0100, E0101 and E1000, and what users pasted into issues.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from dataclasses import dataclass, field

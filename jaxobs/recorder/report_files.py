@@ -1,7 +1,5 @@
 """The text files that the flight recorder leaves: where they go, what they are called, and how many there may be."""
 
-from __future__ import annotations
-
 import os
 import time
 

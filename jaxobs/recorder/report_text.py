@@ -1,7 +1,5 @@
 """How the flight recorder's text files are laid out: facts, sections, wrapped sentences, and a device as one line."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterator, Sequence
 

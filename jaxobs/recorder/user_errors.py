@@ -1,7 +1,5 @@
 """The program's exceptions as facts: text, place, chain. None of the user's code is run, no line of source is read."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 import threading

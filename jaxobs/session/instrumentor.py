@@ -3,8 +3,6 @@
 OpenTelemetry loads this at the interpreter's start, before the program: JAX is not imported yet, nor is it here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Observation of one process: sources, exporters and the sampler, started and ended together."""
 
-from __future__ import annotations
-
 import atexit
 import os
 import sys

@@ -1,7 +1,5 @@
 """The slow tick: one daemon thread that samples the sources and lets the exporters write, within a budget."""
 
-from __future__ import annotations
-
 import math
 import threading
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Checkpoints by Orbax's own events, and waits without any: what blocked the program, and when a save was complete."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from typing import Any

@@ -4,8 +4,6 @@ JAX calls the listeners synchronously on the thread that compiles. What they rep
 thread waits here; when a compile ends, JAX's own miss frame is still on the stack and says whose it was.
 """
 
-from __future__ import annotations
-
 import sys
 import threading
 import time

@@ -1,7 +1,5 @@
 """Findings in how the process is: on the slow tick, all kinds that need a `Scene` look at one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from jaxobs.facts.events import Event

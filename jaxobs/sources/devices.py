@@ -4,8 +4,6 @@ Only backends that the program has woken are read. A live array counts on every 
 with the bytes of that shard; deleted and donated ones do not count, and a buffer counts once (`state.array_groups`).
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import itertools

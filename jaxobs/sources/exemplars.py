@@ -4,8 +4,6 @@ If the program has OpenTelemetry and a span was active where something compiled,
 phases; the span of the compilation itself, if jaxobs makes one.
 """
 
-from __future__ import annotations
-
 import sys
 
 from jaxobs.facts.compilations import Compilation

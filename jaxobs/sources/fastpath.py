@@ -3,8 +3,6 @@
 The wrappers begin it themselves (see `jaxobs.state.fastpath`); here is what installing and uninstalling do to it.
 """
 
-from __future__ import annotations
-
 from jaxobs.sources.support.source import Source
 from jaxobs.state import fastpath
 

@@ -6,8 +6,6 @@ with its square. The network is asked on a thread of its own, and nobody waits f
 looked at on a thread of their own, and a new program that spans processes is reported at once: its first run may hang.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import platform

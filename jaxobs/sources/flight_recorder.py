@@ -5,8 +5,6 @@ the exception still holds the frames, and so the arrays, that memory ran out wit
 exceptions that the program catches.
 """
 
-from __future__ import annotations
-
 import atexit
 import threading
 

@@ -1,7 +1,5 @@
 """Loops that are found in a program that reports none: the slow tick takes in the calls that were seen."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from time import perf_counter

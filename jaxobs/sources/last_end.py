@@ -1,7 +1,5 @@
 """The end of the process before this one: reads the file that it left, and keeps one for the next process."""
 
-from __future__ import annotations
-
 import os
 import time
 

@@ -6,8 +6,6 @@ helps against that. So a reading is paid for with a pause of 200 times its lengt
 second is the last.
 """
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Loops: the slow tick works out what the steps' marks say, and reports them as events."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import statistics

@@ -5,8 +5,6 @@ that ends with the answer: one that hangs in the driver keeps neither the others
 before it has answered.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import time

@@ -1,7 +1,5 @@
 """Patterns over time: each compilation goes through `findings.patterns`; what these find is recorded as a `Finding`."""
 
-from __future__ import annotations
-
 import math
 import time
 

@@ -5,8 +5,6 @@ a few milliseconds, and continues where it stopped; a figure is known when a rou
 not change since the last round is not looked through again. A directory in no local file system is out of sight.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterator

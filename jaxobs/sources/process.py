@@ -1,7 +1,5 @@
 """The process: versions of what runs here, its place in the job, what this JAX lets us see."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib.metadata
 import platform

@@ -1,7 +1,5 @@
 """Profiles: where the setting `profile_interval` wants them, samples of where the devices' time goes."""
 
-from __future__ import annotations
-
 from jaxobs.internals import short_traces
 from jaxobs.sources.support.profile_sampling import ProfileSampling
 from jaxobs.sources.support.source import Source

@@ -1,7 +1,5 @@
 """The run: reads what its earlier attempts left, and keeps what the next one has to know."""
 
-from __future__ import annotations
-
 import os
 import time
 

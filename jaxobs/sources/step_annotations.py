@@ -1,7 +1,5 @@
 """Steps that a program declares for JAX's profiler by `jax.profiler.StepTraceAnnotation`, as MaxText does."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from jaxobs.instruments.stepping import step

@@ -1,7 +1,5 @@
 """Host transfers: where the setting `transfers` is on, what moves between host and devices, by call site."""
 
-from __future__ import annotations
-
 from types import FrameType
 
 from jaxobs.internals.transfers import Moved, Watch

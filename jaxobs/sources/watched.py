@@ -1,7 +1,5 @@
 """Watched values: on the slow tick, and above all at the end, asks those that have arrived and nobody has asked yet."""
 
-from __future__ import annotations
-
 import time
 
 from jaxobs.sources.support.source import Source

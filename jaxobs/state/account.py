@@ -1,7 +1,5 @@
 """The account of one thread's time: scopes within one another, each second charged to the innermost."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import deque

@@ -14,8 +14,6 @@ Limit: the single arrays that `jax.make_array_from_single_device_arrays` was giv
 as long as the program keeps both.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 import time

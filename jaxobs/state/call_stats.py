@@ -3,8 +3,6 @@
 The hot path only takes one from a counter or appends a float; everything more expensive happens when somebody reads.
 """
 
-from __future__ import annotations
-
 import bisect
 import itertools
 import operator

@@ -4,8 +4,6 @@ Work that no complete checkpoint holds is lost when the process ends. An asynchr
 made when it began, from the moment at which it is complete.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections import deque

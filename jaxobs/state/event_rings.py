@@ -3,8 +3,6 @@
 Each kind has a ring of its own, so that frequent events do not push out rare ones. Changed under the store's lock.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections import deque
 

@@ -1,7 +1,5 @@
 """Exemplars: for a bucket of a histogram, the latest observation that a trace was recorded of."""
 
-from __future__ import annotations
-
 import bisect
 from collections import OrderedDict
 from collections.abc import Mapping

@@ -10,8 +10,6 @@ Functions of `jax.jit` are watched; from Python 3.12 on also callables that hold
 `eqx.filter_jit` do. Calls that are traced or transformed (`grad`, `vmap`) never have a fast path and do not count.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable

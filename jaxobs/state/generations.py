@@ -1,7 +1,5 @@
 """The tokens that the requests of one route generate: counted while they run, timed when they have ended."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from jaxobs.base import threads

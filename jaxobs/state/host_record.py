@@ -4,8 +4,6 @@ A trace has what JAX and XLA do, but not what the program waits for. This record
 the devices' idle time has a reason.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import json

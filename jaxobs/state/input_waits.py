@@ -6,8 +6,6 @@ The wait alone does not tell who is to blame: a program runs ahead of its device
 still have work costs nothing. So now and then, when a batch comes, it is looked whether an array is still computed.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from time import perf_counter
 

@@ -1,7 +1,5 @@
 """Totals that only grow, as they grew within the latest minutes."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """Phases of compilations that have begun: those that are open, and those that an exception has just ended."""
 
-from __future__ import annotations
-
 import dataclasses
 import time
 from collections.abc import Callable

@@ -5,8 +5,6 @@ the charged thread does (see `jaxobs.loops.clock`). Each second at rest is drawn
 open on another thread, or else for the category that the sampler saw. Phases of several threads count once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from threading import get_ident
 

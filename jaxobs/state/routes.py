@@ -5,8 +5,6 @@ compilation elsewhere: JAX lets a second caller of a program that is being compi
 is inferred from the times (`RouteState.waited`).
 """
 
-from __future__ import annotations
-
 import functools
 import heapq
 import itertools

@@ -1,7 +1,5 @@
 """Time of this process by category, and of the run that the process is an attempt of."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The part of the state that no event tells, as short as can be: for the event log, which has no snapshots."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Iterable
 from typing import Any

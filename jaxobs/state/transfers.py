@@ -3,8 +3,6 @@
 Off unless the setting `transfers` is on. What is seen, and what is not, is reported by `jaxobs.internals.transfers`.
 """
 
-from __future__ import annotations
-
 import functools
 import threading
 import time

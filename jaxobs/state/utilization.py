@@ -7,8 +7,6 @@ leaves out is added (see `programs.hlo_products`). A step's are those of the ins
 any part of it is not certain there is no figure, and a sentence that says why.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import time

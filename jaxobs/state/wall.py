@@ -5,8 +5,6 @@ category; the innermost counts. What is known only afterwards is moved out of th
 So the categories add up to the wall time since the process began, whatever is entered.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable
 from threading import get_ident

@@ -1,7 +1,5 @@
 """The baseline file: what each test compiled when `pytest --jaxobs-update` last ran it. To be committed."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Texts about a baseline: the failure of a test, and the table at the end of a run."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from jaxobs.testing.baseline_file import Entry

@@ -1,7 +1,5 @@
 """The baseline over one pytest run: held against each test where it runs, gathered and written where the run ends."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Costs of a test's compilations, to hold a later run against, and the differences that exceed a tolerance."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections import Counter

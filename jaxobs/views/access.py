@@ -5,8 +5,6 @@ authority of its certificate, where that is not one of the system's; `JAXOBS_END
 `JAXOBS_ENDPOINT_KEY` name the client's own, where the endpoint asks for one.
 """
 
-from __future__ import annotations
-
 import os
 import ssl
 import urllib.parse

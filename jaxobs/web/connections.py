@@ -4,8 +4,6 @@ The thread that accepts connections reads nothing from them: TLS handshakes and 
 connection's own thread. A connection serves one request and is closed, so that nothing can follow in its shadow.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import http.client

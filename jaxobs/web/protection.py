@@ -1,7 +1,5 @@
 """Protection of the endpoint: TLS, a token, host names, and bounds of sizes and times."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import ssl

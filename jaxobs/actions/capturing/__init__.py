@@ -1,7 +1,5 @@
 """Captures on demand: by `jaxobs.capture`, by HTTP (`routes`) and by a signal (`on_signal`), all through one runner."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from jaxobs import actions

@@ -5,8 +5,6 @@ end; and `run(job)`, which writes into the job's folder. It may have `check(stor
 make no sense in this process.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

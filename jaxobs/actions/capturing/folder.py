@@ -3,8 +3,6 @@
 Each capture is written into a directory without its final name, and gets that when it is whole.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

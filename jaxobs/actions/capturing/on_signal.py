@@ -5,8 +5,6 @@ The handler starts a thread and calls the handler that was there before: it may 
 lock, so it does nothing else. It comes when the main thread next runs Python, not inside a long compilation.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

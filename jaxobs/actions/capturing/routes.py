@@ -1,7 +1,5 @@
 """`POST /api/v1/actions/<name>`: an action for who knows the token. Not there at all unless the settings want it."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping

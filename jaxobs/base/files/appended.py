@@ -1,7 +1,5 @@
 """A file that whole lines are appended to, by several processes perhaps, without waiting for a pipe's reader."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

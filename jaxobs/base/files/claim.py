@@ -3,8 +3,6 @@
 The claim is a lock of the system on a hidden file next to it, and ends with the process, however that ends.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import platform

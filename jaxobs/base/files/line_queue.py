@@ -3,8 +3,6 @@
 No lock is held while a line is put in: a signal handler, which may interrupt the same code, may put one in as well.
 """
 
-from __future__ import annotations
-
 import _thread
 import contextlib
 import time

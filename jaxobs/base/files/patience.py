@@ -1,7 +1,5 @@
 """Work on a disk that may not answer: on a thread of its own, waited for so long and no longer."""
 
-from __future__ import annotations
-
 import errno
 import os
 import time

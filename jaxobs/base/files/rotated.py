@@ -4,8 +4,6 @@ Each step is a rename, so that a reader sees whole files, and a process that wri
 nothing: it notices before its next line. Processes that share a file rotate it under a lock of the system.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import io

@@ -4,8 +4,6 @@ A module has `HELP` (one line), `configure(parser)` and `run(args)`, which retur
 2 usage. It may have `parse(parser, arguments)`, in place of argparse's own. What is not a subcommand lives elsewhere.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Sequence
 from typing import Protocol

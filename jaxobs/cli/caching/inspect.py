@@ -1,7 +1,5 @@
 """`jaxobs cache inspect`: what a cache directory holds, and what is wrong with it."""
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import json

@@ -1,7 +1,5 @@
 """`jaxobs cache verify`: runs a command twice in a fresh cache, and says whether the second start really hits."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -1,7 +1,5 @@
 """Folded stacks, one a line, as flame graph tools read them: `function;scope;operation 1234`, in microseconds."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from jaxobs.facts.profiles import Profile

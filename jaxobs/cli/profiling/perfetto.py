@@ -5,8 +5,6 @@ steps, and one for each thing that it did instead of dispatching. The trace that
 this has what the profile says.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """A profile in pprof's format, which pprof, Pyroscope and Speedscope open: `profile.proto`, compressed."""
 
-from __future__ import annotations
-
 import gzip
 
 from jaxobs.facts.profiles import OperationTime, Profile

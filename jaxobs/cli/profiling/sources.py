@@ -1,7 +1,5 @@
 """Inputs of `jaxobs profile`: a trace, a capture, an event log that names captures."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

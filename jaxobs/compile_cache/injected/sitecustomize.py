@@ -4,8 +4,6 @@ Python imports `sitecustomize` before the program. This one steps aside at once 
 process that never imports JAX gets nothing but a finder; what fails here is written down and never raised.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import os

@@ -4,8 +4,6 @@ The log never says what is imported or loaded. A script is loaded under another 
 its functions and does not run.
 """
 
-from __future__ import annotations
-
 import ast
 import importlib
 import importlib.util

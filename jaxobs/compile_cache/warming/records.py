@@ -1,7 +1,5 @@
 """Recorded signatures, read from an event log: each distinct one once, however many processes compiled it."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections import Counter

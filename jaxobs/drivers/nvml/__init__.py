@@ -6,8 +6,6 @@ answers again. A call may hang in the driver for good: call from a thread that n
 Units, and since when a count counts: NVML API reference guide, "Device Queries" and "Field Value Enums".
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

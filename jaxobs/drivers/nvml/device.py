@@ -1,7 +1,5 @@
 """A device, or a MIG instance: its questions one by one."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import time

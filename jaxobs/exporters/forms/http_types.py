@@ -1,7 +1,5 @@
 """Requests, responses and routes, by which an exporter answers HTTP without knowing the server."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

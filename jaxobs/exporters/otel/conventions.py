@@ -1,7 +1,5 @@
 """Names of OpenTelemetry's semantic conventions: accelerators as hardware, and generated text (`gen_ai`)."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

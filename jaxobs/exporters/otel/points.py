@@ -4,8 +4,6 @@ That costs the same for one observation and for a million. Providers of others d
 recorded one by one (see `histograms`).
 """
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import time

@@ -5,8 +5,6 @@ cold requests and checkpoints become spans when they are over; what compiled in 
 log records with a name.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections import OrderedDict

@@ -1,7 +1,5 @@
 """The wish to export metrics and traces to OpenTelemetry: the setting, or OpenTelemetry's own variables."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import urllib.parse

@@ -1,7 +1,5 @@
 """`cache_missed_again`: the persistent cache had no entry for what an earlier process had compiled."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 

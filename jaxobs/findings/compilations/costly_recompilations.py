@@ -1,7 +1,5 @@
 """`costly_recompilations`: few recompilations of one function, which took long."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 

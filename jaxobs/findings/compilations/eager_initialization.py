@@ -1,7 +1,5 @@
 """`eager_initialization`: most programs are single operations, each compiled by itself, as when a model is built."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 

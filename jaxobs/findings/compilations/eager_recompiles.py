@@ -1,7 +1,5 @@
 """`eager_recompiles`: operations outside any jitted function keep recompiling at a line of code, or at many."""
 
-from __future__ import annotations
-
 from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ JAX keeps every program, so two signatures in turn cost two compilations and no 
 it was made to forget: its caches were emptied, the function object was created again, or a bounded cache overflowed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from jaxobs.facts.compilations import Compilation

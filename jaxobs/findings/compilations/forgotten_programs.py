@@ -1,7 +1,5 @@
 """`forgotten_programs`: one and the same program keeps being recompiled, because JAX was made to forget it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from jaxobs.facts.compilations import Compilation

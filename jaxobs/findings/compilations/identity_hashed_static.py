@@ -1,7 +1,5 @@
 """`identity_hashed_static`: a static argument is created again as an object that looks alike and compares unequal."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """`long_compilation`: one compilation takes much of the process's time, whatever its cause."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from jaxobs.facts.compilations import LONG_SECONDS, PHASES, Compilation, OpenCompilation

@@ -1,7 +1,5 @@
 """`no_persistent_cache`: each start recompiles everything."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from jaxobs.findings import all_kinds

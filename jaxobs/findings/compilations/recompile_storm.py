@@ -1,7 +1,5 @@
 """`recompile_storm`: a function continues compiling when its warm-up is long over."""
 
-from __future__ import annotations
-
 from collections import Counter, deque
 from collections.abc import Iterator
 from typing import Any

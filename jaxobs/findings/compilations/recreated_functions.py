@@ -1,7 +1,5 @@
 """`recreated_functions`: a loop makes a lambda, closure, partial or bound method again, and JAX compiles each."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """`static_values`: a static argument takes changing values, and each value is a program of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """`two_shardings_at_start`: compiled twice at the start, for the arrays are placed otherwise from the second call."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 

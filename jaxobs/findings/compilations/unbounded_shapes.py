@@ -1,7 +1,5 @@
 """`unbounded_shapes`: one dimension of one argument takes changing sizes, and each new one is a new program."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 

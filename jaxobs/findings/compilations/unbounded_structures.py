@@ -1,7 +1,5 @@
 """`unbounded_structures`: an argument's structure takes changing forms, such as a list that grows at every call."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from jaxobs.facts.compilations import Change, Compilation

@@ -1,7 +1,5 @@
 """`weak_type_at_start`: compiled at the first call and again at the second, where only a weak type differs."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """`copies_in_step`: in the steps of a loop, devices move data around for much of their time instead of computing."""
 
-from __future__ import annotations
-
 from jaxobs.findings.cases import Scene
 from jaxobs.findings.devices.support.profiled import LEAST_SECONDS as LEAST_SECONDS
 from jaxobs.findings.devices.support.profiled import in_work

@@ -1,7 +1,5 @@
 """`exposed_collectives`: devices do nothing but exchange data with others, or wait for them, in much of their time."""
 
-from __future__ import annotations
-
 from jaxobs.findings.cases import Case, Scene
 from jaxobs.findings.devices.support.profiled import LEAST_SECONDS, Profiled, in_samples
 

@@ -1,7 +1,5 @@
 """`far_from_roofline`: one operation takes most of the devices' time, and much longer than the device would need."""
 
-from __future__ import annotations
-
 import statistics
 
 from jaxobs.facts.profiles import OperationTime

@@ -1,7 +1,5 @@
 """`float64_operations`: a program that is given narrower numbers computes in float64 for much of its time."""
 
-from __future__ import annotations
-
 from jaxobs.findings.cases import Scene
 from jaxobs.findings.devices.support.profiled import LEAST_SECONDS as LEAST_SECONDS
 from jaxobs.findings.devices.support.profiled import in_work

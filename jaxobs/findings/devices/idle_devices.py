@@ -1,7 +1,5 @@
 """`idle_devices`: in the steps of a loop, devices have nothing to do because of what the host does."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """`replicated_operations`: all devices of a program compute the same products, instead of a part each."""
 
-from __future__ import annotations
-
 from jaxobs.facts.profiles import PRODUCTS
 from jaxobs.findings.cases import Scene
 from jaxobs.findings.devices.support.profiled import LEAST_SECONDS as LEAST_SECONDS

@@ -1,7 +1,5 @@
 """`uncaught_error`: the program ended by an exception."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from jaxobs.findings.cases import UNKNOWN, Case, Scene

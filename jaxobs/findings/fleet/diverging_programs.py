@@ -1,7 +1,5 @@
 """Processes that run different programs, or the same in another order: a hang or wrong numbers in the making."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A process that is slower than the others, or that the others wait for."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 

@@ -1,7 +1,5 @@
 """A process that is alive but makes no steps any more."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from jaxobs.findings.cases import Case

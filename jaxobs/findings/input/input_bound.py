@@ -1,7 +1,5 @@
 """`input_bound`: waiting for input takes a large part of the program's time, and the devices are idle meanwhile."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from jaxobs.findings import parts

@@ -1,7 +1,5 @@
 """`input_pauses`: the input pauses now and then, as at the beginning of each epoch, and that costs time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from jaxobs.findings.cases import Case, Scene

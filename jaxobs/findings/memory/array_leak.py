@@ -1,7 +1,5 @@
 """`array_leak`: arrays on the devices accumulate."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence

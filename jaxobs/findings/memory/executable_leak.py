@@ -1,7 +1,5 @@
 """`executable_leak`: compiled programs accumulate."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence

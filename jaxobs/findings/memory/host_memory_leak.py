@@ -1,7 +1,5 @@
 """`host_memory_leak`: the process grows on the host, next to what lies on the devices."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """`memory_ran_out`: a call ran out of memory."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from jaxobs.facts.errors import OutOfMemory

@@ -1,7 +1,5 @@
 """`nonfinite_values`: a watched value, or a scalar that a loop returns, is NaN or infinite."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from jaxobs.facts.numbers import NonFinite, WatchedState

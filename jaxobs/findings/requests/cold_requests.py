@@ -1,7 +1,5 @@
 """`cold_requests`: requests waited for a compilation inside them."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

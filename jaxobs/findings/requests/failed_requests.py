@@ -1,7 +1,5 @@
 """`failed_requests`: a route answers a good part of its requests with an error."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from jaxobs.findings.cases import Case, Scene

@@ -1,7 +1,5 @@
 """`finite_differences`: SciPy estimates derivatives by calls of a JAX function, which JAX would differentiate."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from jaxobs.facts.compilations import EAGER

@@ -1,7 +1,5 @@
 """`frequent_evaluation`: a program that trains spends most of its time on evaluations between its steps."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from jaxobs.facts.loops import LoopState

@@ -1,7 +1,5 @@
 """`host_bound`: the host holds a loop up for a large part of its time, and the devices are idle meanwhile."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from jaxobs.facts.loops import LoopState

@@ -1,7 +1,5 @@
 """`host_sync`: the host reads an array in each step, and the devices are idle until it dispatches the next one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from jaxobs.facts.loops import LoopState

@@ -1,7 +1,5 @@
 """`slow_steps`: some steps of a loop take several times as long as the others."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

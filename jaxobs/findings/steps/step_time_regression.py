@@ -1,7 +1,5 @@
 """`step_time_regression`: steps take longer than they did, and samples of the profiler say what in them does."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Iterator, Mapping
 

@@ -1,7 +1,5 @@
 """`unjitted_operations`: a loop calls operations outside any jitted function, and dispatching takes its time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from jaxobs.facts.compilations import EAGER

@@ -5,8 +5,6 @@ work of one; and it takes nothing for matrix products that were handed to a libr
 are products of matrices, whose operations follow from their shapes: 2 x elements of the result x contracted elements.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ Only what runs by itself counts. Instructions inside a fusion and inside the fun
 of it; parameters, constants, tuples and bitcasts do nothing. What is in a loop counts once.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import time

@@ -1,7 +1,5 @@
 """Protocol buffers as bytes: the numbers and contents of a message's fields, without its schema."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterable, Iterator
 

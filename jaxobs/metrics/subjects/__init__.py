@@ -1,7 +1,5 @@
 """The metrics: a module for each subject, found by this folder, with `METRICS`."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 from jaxobs.base import discovery

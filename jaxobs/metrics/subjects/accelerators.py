@@ -1,7 +1,5 @@
 """Accelerators, as their driver sees them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
 

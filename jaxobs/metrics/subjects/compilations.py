@@ -1,7 +1,5 @@
 """Compilations: what compiled, why, and how long each phase took."""
 
-from __future__ import annotations
-
 from jaxobs.facts.compilations import CACHE_RESULTS, CAUSES, PHASES
 from jaxobs.metrics.metric import Metric, per_function
 

@@ -1,7 +1,5 @@
 """Findings."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from jaxobs.facts.snapshot import Snapshot

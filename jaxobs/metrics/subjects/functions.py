@@ -1,7 +1,5 @@
 """Functions that jaxobs instruments: calls, times and errors."""
 
-from __future__ import annotations
-
 from jaxobs.metrics.metric import Metric, per_function
 
 METRICS = (

@@ -1,7 +1,5 @@
 """The process on its host, by the names of Prometheus' own clients, and what its container allows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from jaxobs.facts.snapshot import Snapshot

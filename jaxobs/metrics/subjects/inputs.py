@@ -1,7 +1,5 @@
 """Input of loops, and watched values."""
 
-from __future__ import annotations
-
 from jaxobs.metrics.metric import Metric
 
 METRICS = (

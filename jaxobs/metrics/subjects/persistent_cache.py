@@ -1,7 +1,5 @@
 """The persistent compilation cache."""
 
-from __future__ import annotations
-
 from jaxobs.facts.compilations import CACHE_RESULTS, UNSAVED
 from jaxobs.metrics.metric import Metric, per_function
 

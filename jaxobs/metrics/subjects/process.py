@@ -1,7 +1,5 @@
 """The process and its job."""
 
-from __future__ import annotations
-
 from jaxobs.facts.process import LAST_EXITS
 from jaxobs.metrics.metric import Metric
 

@@ -1,7 +1,5 @@
 """The devices' time, by samples of the profiler."""
 
-from __future__ import annotations
-
 from jaxobs.facts.profiles import CATEGORIES
 from jaxobs.metrics.metric import Metric
 

@@ -1,7 +1,5 @@
 """Served requests."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable
 from operator import attrgetter

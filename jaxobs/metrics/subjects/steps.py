@@ -1,7 +1,5 @@
 """Steps of training loops."""
 
-from __future__ import annotations
-
 from jaxobs.metrics.metric import Metric
 
 METRICS = (

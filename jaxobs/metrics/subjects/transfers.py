@@ -1,7 +1,5 @@
 """Transfers between host and devices."""
 
-from __future__ import annotations
-
 from jaxobs.facts.transfers import DIRECTIONS
 from jaxobs.metrics.metric import Metric
 

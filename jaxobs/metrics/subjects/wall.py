@@ -1,7 +1,5 @@
 """The wall time by category."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from jaxobs.facts.snapshot import Snapshot

@@ -7,8 +7,6 @@ It is deterministic: `jaxobs.ops.diagnosis` judges, no model of language does. I
 Needs `jaxobs[agent]`.
 """
 
-from __future__ import annotations
-
 from jaxobs.base.errors import MissingExtraError
 
 try:

@@ -1,7 +1,5 @@
 """State that the threads of the agent share, under one lock."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from jaxobs.ops.agent.incidents import Incident

@@ -4,8 +4,6 @@ The official client finds the cluster and its credentials: the account of the po
 context of a kubeconfig.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import os

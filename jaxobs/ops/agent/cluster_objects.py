@@ -1,7 +1,5 @@
 """Objects of Kubernetes as lines of a log, in the form of `kubectl get events`, which the reader of logs knows."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping

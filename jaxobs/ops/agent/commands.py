@@ -1,7 +1,5 @@
 """Serving, and the other views of `jaxobs agent`, from the arguments that its command line declares."""
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import getpass

@@ -4,8 +4,6 @@ Anyone who reaches the port can send webhooks of subjects that do not exist, as 
 written draws on an allowance. While that is used up, counts wait, and so do incidents that Prometheus does not report.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Mapping

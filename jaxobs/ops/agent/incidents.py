@@ -1,7 +1,5 @@
 """An incident while it lasts: its alerts, how often they came, and how far it has got. Plain data, kept on disk."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Final, Literal
 

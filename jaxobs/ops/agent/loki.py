@@ -3,8 +3,6 @@
 `JAXOBS_LOKI_TOKEN` and `JAXOBS_LOKI_HEADERS` are for a Loki what the variables with `PROMETHEUS` are for a Prometheus.
 """
 
-from __future__ import annotations
-
 import functools
 import operator
 import re

@@ -1,7 +1,5 @@
 """Alertmanager's webhook (version 4). Every field may be missing, wrong, huge or made to do harm."""
 
-from __future__ import annotations
-
 import datetime
 import hashlib
 import itertools

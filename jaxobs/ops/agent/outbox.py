@@ -4,8 +4,6 @@ What is beyond is summed up in one message when there is room, the worst inciden
 reports no alert have half of the room, so that a flood of forged ones keeps no true one out.
 """
 
-from __future__ import annotations
-
 import collections
 import threading
 import time

@@ -1,7 +1,5 @@
 """Metrics of the agent itself."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram

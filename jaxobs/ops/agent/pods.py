@@ -1,7 +1,5 @@
 """The pods of a job, and what sources say of them that know pods: Kubernetes, and a Loki."""
 
-from __future__ import annotations
-
 import os
 import re
 import tempfile

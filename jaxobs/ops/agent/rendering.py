@@ -1,7 +1,5 @@
 """A report as a person reads it: Markdown, in which all text from outside is shown and nothing of it is markup."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 

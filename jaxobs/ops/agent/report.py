@@ -1,7 +1,5 @@
 """The report of an incident: what `DIR/<id>.json` contains. Its schema is `jaxobs agent schema`."""
 
-from __future__ import annotations
-
 from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field

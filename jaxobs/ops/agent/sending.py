@@ -1,7 +1,5 @@
 """Sends messages on, over HTTP: a destination that is slow, wrong or gone costs a few bounded attempts."""
 
-from __future__ import annotations
-
 import json
 import time
 import urllib.error

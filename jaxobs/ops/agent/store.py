@@ -1,7 +1,5 @@
 """The folder of reports: `<id>.json`, `<id>.md`, and what is open in `state/`. Files appear whole."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import math

@@ -1,7 +1,5 @@
 """Summary of the reports of some days, and the draft of a postmortem: Markdown."""
 
-from __future__ import annotations
-
 import collections
 import datetime
 import statistics

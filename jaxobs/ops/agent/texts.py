@@ -1,7 +1,5 @@
 """Text from outside, made harmless for a place: Markdown, Slack. It is data, never markup and never an instruction."""
 
-from __future__ import annotations
-
 import re
 
 from jaxobs.ops.diagnosis.evidence import clean

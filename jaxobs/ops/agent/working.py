@@ -1,7 +1,5 @@
 """The agent at work: takes notifications in, keeps one incident for each subject, and works on those that are due."""
 
-from __future__ import annotations
-
 import contextlib
 import datetime
 import logging

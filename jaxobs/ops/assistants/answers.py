@@ -1,7 +1,5 @@
 """Answers of tools, and the sources that they read. Nothing to show is an answer of its own, no sign of health."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

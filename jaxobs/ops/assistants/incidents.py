@@ -1,7 +1,5 @@
 """The agent's incident reports: one JSON file for each incident, whoever wrote it. Read as data, within bounds."""
 
-from __future__ import annotations
-
 import os
 import re
 import stat

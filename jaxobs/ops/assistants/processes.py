@@ -1,7 +1,5 @@
 """Facts of a process that runs, or that left an event log."""
 
-from __future__ import annotations
-
 import functools
 import os
 from dataclasses import dataclass

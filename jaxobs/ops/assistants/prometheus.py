@@ -1,7 +1,5 @@
 """The Prometheus of the command line, for tools: within a budget of time, series and points."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Text from outside in an answer: bounded, in one line, and marked, so that nobody takes it for instructions."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -8,8 +8,6 @@
 gives an equal diagnosis, byte for byte. Each fault is a table in `known/`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 

@@ -3,8 +3,6 @@
 Whoever misses one of these names runs code that was written for another release; other names are misspelt.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """What speaks for each fault, and what became of that."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -4,8 +4,6 @@ Alerts and findings say the same where they are there. A Prometheus without jaxo
 kept, have the counters alone.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Iterator, Sequence

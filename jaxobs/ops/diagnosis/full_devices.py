@@ -1,7 +1,5 @@
 """Devices of which `nvidia-smi`, as jobs print it at their start, shows that others hold their memory."""
 
-from __future__ import annotations
-
 import re
 
 from jaxobs.ops.diagnosis.evidence import LINE, PROGRESS, Evidence, Observation

@@ -3,8 +3,6 @@
 Nothing but the evidence enters: no clock, no file, no order of input.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What a diagnosis knows: the signs of a fault, what it brings about, what rules it out, and what to do."""
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """When a cause began. Its first sign may come later: after a time limit, with an alert, or in a line without a time."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

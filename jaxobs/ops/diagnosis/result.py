@@ -1,7 +1,5 @@
 """What a diagnosis says, and its form as JSON."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

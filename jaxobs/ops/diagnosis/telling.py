@@ -1,7 +1,5 @@
 """What is said of the faults: which is named, of which process, since when, and what is missing."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -3,8 +3,6 @@
 Each function takes the observation of the last line of a traceback, as `gathering.logs` makes it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 

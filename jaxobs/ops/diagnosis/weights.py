@@ -4,8 +4,6 @@
 that were right at the first try count twice as much as others, for which a sign may have been written.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import json

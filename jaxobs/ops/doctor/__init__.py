@@ -4,8 +4,6 @@ A check reads a `Machine` and yields findings; none touches an accelerator. What
 (`probes`, `deep`) runs it in a process of its own.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterable, Iterator
 

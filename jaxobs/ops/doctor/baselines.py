@@ -1,7 +1,5 @@
 """This machine against the last good one: what is installed, set and plugged in, and what of it differs."""
 
-from __future__ import annotations
-
 import platform
 import re
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """`--deep`: one representative program, compiled with an empty cache and run, on the job's own platform."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

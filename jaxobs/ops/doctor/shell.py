@@ -1,7 +1,5 @@
 """Words of the commands that fix something: what was read is quoted, so that a shell takes it as it is."""
 
-from __future__ import annotations
-
 import re
 import shlex
 

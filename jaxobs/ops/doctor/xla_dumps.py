@@ -1,7 +1,5 @@
 """Two directories that `--xla_dump_to` wrote: which programs differ, and where each begins to."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from itertools import zip_longest

@@ -4,6 +4,4 @@
 starts that in a process of its own and judges what `jaxobs diagnose` says of it.
 """
 
-from __future__ import annotations
-
 from jaxobs.ops.gameday.fault_types import Fault as Fault

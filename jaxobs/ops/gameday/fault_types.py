@@ -1,7 +1,5 @@
 """Faults of a game day: the truth about each, and what injects it."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

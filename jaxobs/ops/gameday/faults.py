@@ -1,7 +1,5 @@
 """The faults: what injects each, and the truth about it."""
 
-from __future__ import annotations
-
 import errno
 import os
 import threading

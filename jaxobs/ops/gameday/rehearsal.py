@@ -3,8 +3,6 @@
 python -m jaxobs.ops.gameday.rehearsal FAULT SEED ONSET PAUSE FOLDER
 """
 
-from __future__ import annotations
-
 import logging
 import random
 import sys

@@ -1,7 +1,5 @@
 """Runs a rehearsal in a process of its own, and compares what `jaxobs diagnose` says with the truth."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import random

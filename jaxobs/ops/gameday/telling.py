@@ -1,7 +1,5 @@
 """Texts of a game day: the plan of a fault, and at the end the truth next to the diagnosis."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 

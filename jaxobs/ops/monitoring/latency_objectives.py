@@ -1,8 +1,6 @@
 """Objectives of latency: one for each route that a site promises something for. None by default: 0.5 s is slow for a
 classifier and impossible for a language model that answers for a minute."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from decimal import Decimal

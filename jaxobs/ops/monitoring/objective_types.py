@@ -1,7 +1,5 @@
 """Service level objectives as plain data: the share of what happens that has to be good, over a period."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 Queries are PromQL with the gaps of `jaxobs.ops.monitoring.rule_types`; the dashboard's variables fill them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar

@@ -5,8 +5,6 @@ has `series`, short names for the series of its cases; `labels`, those of what f
 `interval`, the time between samples, if it is not `1m`; and `cases`, with the fields of `Case`. All values are texts.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Mapping

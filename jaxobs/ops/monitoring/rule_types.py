@@ -5,8 +5,6 @@ targets: the job's in a rule, the dashboard's variables in a panel; `{@fn}` wher
 is the value of a threshold.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field

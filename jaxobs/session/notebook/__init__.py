@@ -1,7 +1,5 @@
 """The extension for IPython and Jupyter: `%load_ext jaxobs`. IPython is optional: nothing here imports it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from jaxobs.session.notebook.extension import Extension

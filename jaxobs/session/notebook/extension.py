@@ -4,8 +4,6 @@ A cell that begins with `%%jaxobs` is run by IPython itself, which only does not
 numbers of lines and `await` are as without it. What the cell did is taken down by IPython's events around it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

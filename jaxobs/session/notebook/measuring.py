@@ -1,7 +1,5 @@
 """Measurement of a cell: recorded before it and while it runs, evaluated after it."""
 
-from __future__ import annotations
-
 import dataclasses
 import time
 from collections.abc import Callable, Mapping

@@ -4,8 +4,6 @@ Where an event log is written, each miss is compared with what earlier processes
 adds its own record (`jaxobs.reasons.cache_records`). Without an event log there is none, and no reason is given.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 from functools import partial

@@ -3,8 +3,6 @@
 A trace says what JAX and XLA do on the host, and nothing of the program's own Python.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -3,8 +3,6 @@
 Nothing here initializes a backend, runs another program, or reports variables of the environment that are not listed.
 """
 
-from __future__ import annotations
-
 import importlib.metadata
 import os
 import re

@@ -1,7 +1,5 @@
 """Takes samples of where the devices' time goes: a short trace now and then, on a thread of its own, read at once."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import threading

@@ -5,8 +5,6 @@ programs or one large one at a time, from the executable if it is still loaded t
 nothing recompiled.
 """
 
-from __future__ import annotations
-
 import hashlib
 import time
 from collections import OrderedDict

@@ -1,7 +1,5 @@
 """Reads the trace of a sample: where the devices' time went in it."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 import time

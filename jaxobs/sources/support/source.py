@@ -1,7 +1,5 @@
 """The base class of most sources, and how they keep their findings."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 from jaxobs.facts.events import Event

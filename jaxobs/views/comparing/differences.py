@@ -1,7 +1,5 @@
 """Differences between two runs: versions, flags, options, devices, and each function's programs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Figures of one run of one process from its event log: the manifest, functions, devices and loops."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import statistics

@@ -1,7 +1,5 @@
 """A comparison as lines for a person: the verdict first, then figures, what differs, and function by function."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from jaxobs.recorder.oom_texts import human

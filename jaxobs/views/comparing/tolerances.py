@@ -1,7 +1,5 @@
 """The figures of two runs side by side: which got worse by more than chance, and which keep a given tolerance."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Result of a cell as blocks: its time, compilations with reasons, memory, and findings."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from jaxobs.facts.cells import Cell, CellMemory, Compiled

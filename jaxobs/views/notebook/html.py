@@ -4,8 +4,6 @@ A notebook's theme is not the browser's, and no rule tells it in every front end
 colours, and what has a colour of its own (badges, bars) brings its background along.
 """
 
-from __future__ import annotations
-
 import html as escaping
 import re
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """A snapshot as blocks: the verdict, where the time went, the functions that cost most, and memory."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from jaxobs.facts.functions import FunctionState

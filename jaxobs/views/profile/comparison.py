@@ -1,7 +1,5 @@
 """Two profiles as lines for a person: what got slower, by function, scope, operation and line of the source."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from jaxobs.profiles.comparison import Change, ProfileComparison

@@ -1,7 +1,5 @@
 """Parts that the texts of a profile share."""
 
-from __future__ import annotations
-
 from jaxobs.facts.profiles import PRODUCTS, OperationTime
 
 _FAR = 0.2

@@ -1,7 +1,5 @@
 """A profile as lines for a person: devices and what kept them idle first, then categories, functions, operations."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from jaxobs.facts.profiles import OperationTime, Profile

@@ -1,7 +1,5 @@
 """The report as a file: the page, and the data of each process in an element of its own, read when it is looked at."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 

@@ -1,7 +1,5 @@
 """Bounded collections of a report: a log may be far larger, and whatever the bound cuts off is counted."""
 
-from __future__ import annotations
-
 import json
 from collections import deque
 from collections.abc import Callable, Sequence

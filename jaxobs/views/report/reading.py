@@ -1,7 +1,5 @@
 """Reads an event log, of one process or of many, into recordings whose size together is bounded."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

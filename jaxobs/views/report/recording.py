@@ -4,8 +4,6 @@ The same store folds the events as in the process itself, so that a report and a
 has the times of events, too: compilations, samples of memory, and what else marks the run.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import math

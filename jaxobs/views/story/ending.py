@@ -1,7 +1,5 @@
 """How a process ended, as far as its events tell: memory that ran out, exceptions that nothing caught, the exit."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from jaxobs.base.symptoms import SECTIONS, symptom_url

@@ -1,7 +1,5 @@
 """The story of a process: its functions by cost, why each compiled, what the caches did, and the findings."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

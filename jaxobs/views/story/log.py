@@ -4,8 +4,6 @@ A line that cannot be read costs that line: it is skipped and counted, whether a
 failed or somebody else wrote it. A file without any event is an error: then it is not the file that was meant.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The story as lines for a person: the findings first, then the functions by cost, each with its recompilations."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The findings: what keeps compiling and what to do about it, as many of them and as much of each as there is room."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from jaxobs.facts.findings import Finding

@@ -1,7 +1,5 @@
 """Frame of every view of `jaxobs top`: the process and its verdict above, the keys below."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The table of functions: which columns there are, which of them a width has room for, and their cells."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ A piece is a text and the name of its style, a line is a list of pieces. The nam
 colours are in `jaxobs.views.terminal.screen`.
 """
 
-from __future__ import annotations
-
 import textwrap
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence

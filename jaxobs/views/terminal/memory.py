@@ -1,7 +1,5 @@
 """Device memory: what is in use of what there is, what it is in use for, and the arrays that hold the most of it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from jaxobs.facts.accelerators import AcceleratorState

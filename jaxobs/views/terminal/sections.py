@@ -1,7 +1,5 @@
 """The smaller sections of the overview, each a function from facts to rows that fit."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 

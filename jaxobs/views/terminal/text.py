@@ -1,7 +1,5 @@
 """Numbers, names and bars as short texts that fit a cell: pure functions, no terminal needed."""
 
-from __future__ import annotations
-
 import time
 import unicodedata
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Goodput, one bar of all seconds with the meaning of its parts, and a bar for each line that took many of them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from jaxobs.facts.loops import LoopState

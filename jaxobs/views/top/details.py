@@ -1,7 +1,5 @@
 """Details behind a row: everything that is known of one finding, function or compilation."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 

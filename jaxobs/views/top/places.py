@@ -1,7 +1,5 @@
 """Position in a list or a text, and the position that a key leads to."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

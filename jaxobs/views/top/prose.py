@@ -1,7 +1,5 @@
 """Building blocks of details: paragraphs, labelled facts, and headings."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from jaxobs.views.terminal import Surface

@@ -5,8 +5,6 @@ works on a machine without a network. Its only requests are to `api/v1/snapshot`
 relative to its own address, so it also works behind a proxy that adds a path.
 """
 
-from __future__ import annotations
-
 import base64
 import functools
 import hashlib

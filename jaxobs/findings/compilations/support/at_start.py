@@ -1,7 +1,5 @@
 """Patterns of functions that recompile at their start, for arguments that differ in one respect."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 

@@ -5,8 +5,6 @@ argument that makes no difference to it. It is a repetition only where the compi
 earlier signature, or none but shapes and types, each of which makes a program of its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ A set of buckets is bounded: either each is well above the one before (powers of
 as the logarithm of the largest, or all are multiples of one step.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Collection, Iterator, Sequence

@@ -1,7 +1,5 @@
 """The values of a static argument: whether they have an end, and whether they differ as values or only as objects."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 

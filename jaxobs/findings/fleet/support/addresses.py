@@ -4,8 +4,6 @@ No packet is sent to find the own address: a datagram socket that is connected t
 interface that leads there.
 """
 
-from __future__ import annotations
-
 import contextlib
 import platform
 import socket

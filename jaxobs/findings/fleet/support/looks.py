@@ -1,7 +1,5 @@
 """Looks at the main thread: whether it is inside JAX, or at which line of the program's own."""
 
-from __future__ import annotations
-
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Container

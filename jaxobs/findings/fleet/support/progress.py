@@ -5,8 +5,6 @@
 than another is only behind, or has continued without it.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections import deque
 from collections.abc import Mapping

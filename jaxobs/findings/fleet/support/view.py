@@ -1,7 +1,5 @@
 """The view that one process has of its job at a moment: the evidence of findings across processes."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

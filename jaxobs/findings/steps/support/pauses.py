@@ -1,7 +1,5 @@
 """Slow steps that are not: the program paused before them, mostly because it waited for its input."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from jaxobs.facts.loops import LoopState

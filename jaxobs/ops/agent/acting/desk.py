@@ -4,8 +4,6 @@ A request passes the gates that docs/agent.md lists, in that order; the first th
 is a line of the record, from which all limits are worked out, so that they hold after a restart.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import fnmatch
 import hashlib

@@ -1,7 +1,5 @@
 """Looks whether a process can be asked for a capture now, and whether its steps take longer afterwards."""
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Callable

@@ -4,8 +4,6 @@ Limits, cool-downs, approvals and the breaker are worked out from these lines, s
 there are no two accounts that could differ. Only the kill switch is a file of its own, which holds without the record.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import json

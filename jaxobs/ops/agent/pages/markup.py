@@ -1,7 +1,5 @@
 """Elements of a page. Text is text: only what `tag` has made is markup."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import html

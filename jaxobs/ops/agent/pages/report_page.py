@@ -1,7 +1,5 @@
 """The page of a report: what to do comes first, and what only some need is folded away."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from urllib.parse import quote

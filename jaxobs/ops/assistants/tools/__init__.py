@@ -4,8 +4,6 @@ None of them can change anything: `jaxobs.ops.assistants.serving` registers all 
 each of them and watches what it opens.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Protocol
 

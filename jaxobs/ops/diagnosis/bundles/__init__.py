@@ -9,8 +9,6 @@
 Equal evidence at an equal time gives equal bytes, and a bundle gives the same diagnosis wherever it is opened.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Archives: written with the same bytes for the same entries, read without trust in what they say."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import hashlib

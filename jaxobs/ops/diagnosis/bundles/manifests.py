@@ -1,7 +1,5 @@
 """What a bundle says of itself: `manifest.json`."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import json
 import math

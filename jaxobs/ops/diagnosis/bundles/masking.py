@@ -1,7 +1,5 @@
 """What looks like a secret is overwritten, byte for byte, so that lines and sizes remain what they were."""
 
-from __future__ import annotations
-
 import re
 
 _SECRET = re.compile(

@@ -1,7 +1,5 @@
 """The answers of servers: kept as they come, and given again."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

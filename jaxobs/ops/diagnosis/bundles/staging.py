@@ -1,7 +1,5 @@
 """The files of a bundle: copied as far as a diagnosis reads them, and laid out again as they were."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

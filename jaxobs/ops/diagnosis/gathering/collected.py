@@ -1,7 +1,5 @@
 """What log collectors hand out, as the lines that they collected: one entry a line, the oldest first."""
 
-from __future__ import annotations
-
 import csv
 import itertools
 import json

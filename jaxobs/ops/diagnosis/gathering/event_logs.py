@@ -1,7 +1,5 @@
 """The events of jaxobs, from an event log or from a running process: what is wrong in it, and how far it came."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Container, Iterable, Iterator, Sequence

@@ -6,8 +6,6 @@ A user and password stand in its address, http://user:password@prometheus:9090, 
 token. `JAXOBS_PROMETHEUS_HEADERS` holds headers that it wants, such as `X-Scope-OrgID: team-a`, one a line.
 """
 
-from __future__ import annotations
-
 import base64
 import os
 import re

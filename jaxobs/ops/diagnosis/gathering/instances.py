@@ -1,7 +1,5 @@
 """Which line of a log of several processes is whose: by the names that collectors put before the lines."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Lives of processes in a Prometheus: a process that was replaced says nothing of the one that replaced it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import dropwhile, pairwise

@@ -1,7 +1,5 @@
 """One line of a job's log: what launchers, loggers and collectors put before the message, taken off and understood."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, replace
 

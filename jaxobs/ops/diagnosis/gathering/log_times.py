@@ -1,7 +1,5 @@
 """The times at the beginning of lines, in the forms of loggers, launchers and collectors."""
 
-from __future__ import annotations
-
 import datetime
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """Metrics in Prometheus' text format, line by line: a damaged line costs that line."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace

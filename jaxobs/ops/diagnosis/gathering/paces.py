@@ -1,7 +1,5 @@
 """How the process of a log made its steps, and what it said behind the last of them."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Where to look, as it was asked for, and as it is read: files by their shortest names that differ."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterable, Iterator

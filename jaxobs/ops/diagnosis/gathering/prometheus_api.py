@@ -1,7 +1,5 @@
 """Asks a Prometheus, within bounds on time, series, points and bytes. Everybody who asks one asks it here."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -1,7 +1,5 @@
 """A record of a structured log, one JSON object, in the forms of loggers and collectors."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """A running process: its events, and its metrics, from its endpoint."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

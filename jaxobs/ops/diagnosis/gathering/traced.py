@@ -1,7 +1,5 @@
 """Tracebacks in a log: whether a line belongs to one, what was raised at its end, and from where."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 

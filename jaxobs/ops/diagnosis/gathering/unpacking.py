@@ -1,7 +1,5 @@
 """Compressed files, unpacked piece by piece: each step takes a bounded time and memory, whatever the file says."""
 
-from __future__ import annotations
-
 import bz2
 import io
 import lzma

@@ -1,7 +1,5 @@
 """Whose a log is, and whose its lines are that do not say it; and when those were written that have no time."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -7,8 +7,6 @@ A table with `functions = true` has functions, too: those of its name in `FUNCTI
 `${name}` in a table is a text of the file's `[parts]`, or of `PARTS` of that module.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """Functions for the faults of compilations, and of what waits for them."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

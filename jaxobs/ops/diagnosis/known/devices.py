@@ -1,7 +1,5 @@
 """Functions for the faults of accelerators."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from jaxobs.ops.diagnosis import counters

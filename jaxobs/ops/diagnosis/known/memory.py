@@ -1,7 +1,5 @@
 """Functions for faults by which memory is short."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Functions for the faults of coordination."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 

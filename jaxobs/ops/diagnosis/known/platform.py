@@ -1,7 +1,5 @@
 """Functions for what a scheduler or a host brings about."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from jaxobs.ops.diagnosis import counters

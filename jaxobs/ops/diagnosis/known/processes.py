@@ -1,7 +1,5 @@
 """Functions for the faults between the processes of a job."""
 
-from __future__ import annotations
-
 import bisect
 import itertools
 import re

@@ -1,7 +1,5 @@
 """Functions for the errors of a program."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Functions for values that are wrong."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 

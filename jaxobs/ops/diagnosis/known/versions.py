@@ -1,7 +1,5 @@
 """Functions for releases that do not fit together."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 

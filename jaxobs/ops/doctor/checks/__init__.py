@@ -4,8 +4,6 @@ A check has `check(machine)`, which yields a finding for each thing that it look
 well. `docs/doctor.md` has a row for each.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Protocol
 

@@ -1,7 +1,5 @@
 """The packages that bring an accelerator: whether they fit `jaxlib`, and whether there are two of a kind."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from jaxobs.ops.doctor.machine import Finding, Machine, ok, release

@@ -1,7 +1,5 @@
 """Checks what jaxobs can see in this version of JAX."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator
 

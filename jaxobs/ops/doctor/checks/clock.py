@@ -1,7 +1,5 @@
 """The clock: whether it is set, and kept in step with others."""
 
-from __future__ import annotations
-
 import ctypes
 import ctypes.util
 import time

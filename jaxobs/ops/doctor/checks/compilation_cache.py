@@ -1,7 +1,5 @@
 """The persistent compilation cache: whether there is one, and whether it can help the next start."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import re

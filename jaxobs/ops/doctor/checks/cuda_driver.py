@@ -1,7 +1,5 @@
 """NVIDIA's driver and libraries against the plugin that JAX has."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

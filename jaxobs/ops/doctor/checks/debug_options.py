@@ -1,7 +1,5 @@
 """Options for debugging that were left on."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 

@@ -1,7 +1,5 @@
 """Accelerators that another process holds."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from jaxobs.ops.doctor.machine import Finding, Machine, ok

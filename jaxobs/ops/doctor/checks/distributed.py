@@ -1,7 +1,5 @@
 """The variables of a job of several processes: whether they agree, and whether process 0 can be reached."""
 
-from __future__ import annotations
-
 import ipaddress
 import socket
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """How many files a process may open."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from jaxobs.ops.doctor.machine import Finding, Machine, ok

@@ -1,7 +1,5 @@
 """Preallocation on GPUs: what is asked for against what is free."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from jaxobs.ops.doctor.machine import Finding, Machine, ok

@@ -1,7 +1,5 @@
 """Memory and CPUs of the host, as far as this process may use them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Transparent huge pages, on hosts of TPUs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from jaxobs.ops.doctor.machine import Finding, Machine, ok

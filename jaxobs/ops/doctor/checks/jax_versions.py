@@ -1,7 +1,5 @@
 """`jax` and `jaxlib`: whether they fit, and whether those that are installed are those that a program imports."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Versions that are known to compute wrong numbers or to break, with who says so: a table, in `bad_versions.toml`."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterator, Mapping

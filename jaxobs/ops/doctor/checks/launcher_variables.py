@@ -1,7 +1,5 @@
 """Variables that do nothing, do harm, or were meant to be another."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Iterator

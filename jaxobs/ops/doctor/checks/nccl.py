@@ -1,7 +1,5 @@
 """The library of the collectives between GPUs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from jaxobs.ops.doctor.machine import Finding, Machine, ok

@@ -1,7 +1,5 @@
 """Ports on which this process listens: for jaxobs' own endpoint, and for libtpu."""
 
-from __future__ import annotations
-
 import errno
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """`/dev/shm`, through which loaders' workers and NCCL pass data."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from jaxobs.ops.doctor.machine import Finding, Machine, ok

@@ -1,7 +1,5 @@
 """An accelerator that is here, and a program that would run on the CPU without a word."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from jaxobs.ops.doctor import shell

@@ -1,7 +1,5 @@
 """Switches that change what a job computes, or how, without a word in its log."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Values outside of the range that JAX, XLA, NCCL, gRPC, CUDA and libtpu take, which none of them refuses at once."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """`XLA_FLAGS`: a flag that XLA does not know aborts the process when it first uses a device."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence

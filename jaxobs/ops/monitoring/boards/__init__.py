@@ -3,8 +3,6 @@
 The annotations in `annotations.toml` are on all of them.
 """
 
-from __future__ import annotations
-
 import functools
 import tomllib
 from importlib import resources

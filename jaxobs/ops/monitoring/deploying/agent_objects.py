@@ -4,8 +4,6 @@ It has no access to the API of Kubernetes, unless the site wants it to read ther
 `agent.yaml` has the objects.
 """
 
-from __future__ import annotations
-
 from jaxobs.ops.monitoring import yaml_text
 from jaxobs.ops.monitoring.deploying.kubernetes import Object, read
 

@@ -1,7 +1,5 @@
 """Alertmanager's routes and inhibitions as an object of prometheus-operator: AlertmanagerConfig (v1alpha1)."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

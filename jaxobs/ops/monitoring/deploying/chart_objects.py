@@ -3,8 +3,6 @@
 What is in capitals is replaced: OBJECT by the object, INDENT by an indentation.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """The values of the Helm chart: each with the place in an object that it replaces, from which its default comes."""
 
-from __future__ import annotations
-
 import functools
 import tomllib
 from collections.abc import Iterable, Mapping

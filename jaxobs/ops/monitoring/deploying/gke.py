@@ -5,8 +5,6 @@ cannot be relabelled, so each workload has an object of its own; pods that have 
 `keep_firing_for`.
 """
 
-from __future__ import annotations
-
 from jaxobs.ops.monitoring.deploying.kubernetes import LABELS, NAME_LABEL, Object, read
 from jaxobs.ops.monitoring.site import Site
 

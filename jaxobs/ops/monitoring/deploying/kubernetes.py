@@ -1,7 +1,5 @@
 """Kubernetes objects: for prometheus-operator, Grafana's sidecar, and autoscalers. `objects.yaml` has most of them."""
 
-from __future__ import annotations
-
 import copy
 import functools
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """Prometheus' and Alertmanager's own configurations: for those who run them without Kubernetes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from jaxobs.ops.monitoring import alerting

@@ -1,7 +1,5 @@
 """Dashboards as Grafana takes them, from the boards and a site's choices: the same bytes on every run."""
 
-from __future__ import annotations
-
 from jaxobs.ops.monitoring.drawing import classic, manifest
 from jaxobs.ops.monitoring.drawing.content import Content
 from jaxobs.ops.monitoring.drawing.sdk import JSONEncoder

@@ -1,7 +1,5 @@
 """Grafana's classic JSON of a dashboard (v1), which Grafana 10 to 13 read."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from jaxobs.ops.monitoring.drawing import layout

@@ -1,7 +1,5 @@
 """Queries, variables and links of a dashboard with a site's choices put in; each format shares them."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import re

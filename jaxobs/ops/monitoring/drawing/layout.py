@@ -1,7 +1,5 @@
 """Places of panels in 24 columns: each panel as high up as it fits, none over another."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from jaxobs.ops.monitoring.panel_types import Panel

@@ -4,8 +4,6 @@ Panels are drawn as in the classic format and put into its frame. A price is wri
 linter takes a variable in this format for its own name, which would be the name of a series.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any, cast

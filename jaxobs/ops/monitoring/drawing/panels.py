@@ -1,7 +1,5 @@
 """Panels as Grafana's model: queries, drawing, colours and links."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from string import ascii_uppercase
 from typing import Any, cast

@@ -4,8 +4,6 @@ Only models are taken: the builders hand out an object that they change later, p
 them no number. Importing the models, too, warns that a class in them is deprecated; that is nothing a user can act on.
 """
 
-from __future__ import annotations
-
 import warnings
 
 from jaxobs.base.errors import MissingExtraError

@@ -3,8 +3,6 @@
 A generator is one module here with `files(site) -> dict[str, str]`: contents by path, the same bytes on every run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol

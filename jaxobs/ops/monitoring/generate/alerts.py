@@ -1,7 +1,5 @@
 """The recording and alerting rules, promtool's tests of them, and the objectives that they were made of."""
 
-from __future__ import annotations
-
 from jaxobs.ops.monitoring import alerting, openslo, shipped_tests, yaml_text
 from jaxobs.ops.monitoring.site import Site
 

@@ -1,7 +1,5 @@
 """The dashboards for Grafana."""
 
-from __future__ import annotations
-
 from jaxobs.ops.monitoring import boards
 from jaxobs.ops.monitoring.site import Site
 

@@ -1,7 +1,5 @@
 """Manifests that bring rules and dashboards into a cluster, and configurations for those who run without one."""
 
-from __future__ import annotations
-
 import fnmatch
 import json
 from collections.abc import Mapping

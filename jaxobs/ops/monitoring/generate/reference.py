@@ -1,7 +1,5 @@
 """The reference pages: metrics, settings, events and the JSON schemas of the HTTP API, from where each is declared."""
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import inspect

@@ -1,7 +1,5 @@
 """The runbooks: a page for each alert, from the declaration that the rule is made of, and an index by concern."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -5,8 +5,6 @@ counters, which stand for how much they rose, and in `[parts]` expressions. The 
 `culprit` names a label and one of the counters.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Mapping, Sequence
 from decimal import Decimal

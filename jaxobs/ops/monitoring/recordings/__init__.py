@@ -4,8 +4,6 @@ A file has the fields of `rule_types.Group` and of its `Recording`s, and `[parts
 it, as the constants of `promql` are.
 """
 
-from __future__ import annotations
-
 import tomllib
 from importlib import resources
 from string import Template

@@ -4,8 +4,6 @@ A file has the fields of `rule_types.Alert`; `for` is `for_` there. TOML is read
 agent and `jaxobs diagnose` know the alerts without extras.
 """
 
-from __future__ import annotations
-
 import functools
 import tomllib
 from importlib import resources

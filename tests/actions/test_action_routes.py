@@ -1,7 +1,5 @@
 """Actions over HTTP: absent by default, for who knows the token only, and what each answer says."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import http.client

@@ -1,7 +1,5 @@
 """Captures in processes of their own: SIGUSR2, forked children, devices asleep, and captures under way at the end."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """A capture of a real program, read by `jaxobs.profiles`: its steps, and why the device was idle."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path

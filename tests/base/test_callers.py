@@ -1,7 +1,5 @@
 """Hosts, origins and tokens of requests, in the words of those who forge them."""
 
-from __future__ import annotations
-
 import itertools
 import random
 

@@ -1,7 +1,5 @@
 """Settings: where they come from, which wins, and what a wrong one is told."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import os

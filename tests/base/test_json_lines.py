@@ -1,7 +1,5 @@
 """A damaged line costs that line; what is read is bounded."""
 
-from __future__ import annotations
-
 import io
 import json
 import tracemalloc

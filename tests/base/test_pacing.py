@@ -1,7 +1,5 @@
 """Long work that rests again and again."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

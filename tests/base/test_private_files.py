@@ -1,7 +1,5 @@
 """Files of jaxobs are for their owner alone, whatever the umask; files that are there keep their mode."""
 
-from __future__ import annotations
-
 import os
 import pathlib
 import stat

@@ -1,7 +1,5 @@
 """Links from findings, errors and reports to the page by symptom."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

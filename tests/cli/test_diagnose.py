@@ -1,7 +1,5 @@
 """`jaxobs diagnose` and `jaxobs bundle`: what they print, and their exit codes."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

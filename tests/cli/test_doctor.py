@@ -1,7 +1,5 @@
 """`jaxobs doctor`: the command on this machine, with real faults in its environment, and against a good machine."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

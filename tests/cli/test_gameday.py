@@ -1,7 +1,5 @@
 """`jaxobs gameday`: the list, the answer only at the end, and exit codes."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Output of the commands for scripts: with `--json` one object on the standard output, and nothing else."""
 
-from __future__ import annotations
-
 import json
 import os
 import pathlib

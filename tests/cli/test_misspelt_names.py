@@ -1,7 +1,5 @@
 """Names that come from the user's program and logs: a misspelt one gets the nearest that there is."""
 
-from __future__ import annotations
-
 import json
 import pathlib
 import re

@@ -1,7 +1,5 @@
 """Files for other tools, read back."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections import defaultdict

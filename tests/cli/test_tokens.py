@@ -1,7 +1,5 @@
 """Tokens: no command line takes one, and nothing that a run prints or writes repeats it."""
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import pathlib

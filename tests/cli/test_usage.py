@@ -1,7 +1,5 @@
 """Lines that no command can use: exit code 2, and a sentence with the nearest word, or with what is wrong."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

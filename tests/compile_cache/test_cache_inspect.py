@@ -1,7 +1,5 @@
 """`jaxobs cache inspect`: what a cache directory holds and what is wrong with it, told without touching it."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

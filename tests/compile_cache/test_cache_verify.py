@@ -1,7 +1,5 @@
 """`jaxobs cache verify`: a cache that lies is found out, an honest one passes, and the command notices nothing."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

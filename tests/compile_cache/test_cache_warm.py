@@ -1,7 +1,5 @@
 """`jaxobs cache warm`: what one process recorded is compiled by a second, and found on the first call by a third."""
 
-from __future__ import annotations
-
 import json
 import os
 import pathlib

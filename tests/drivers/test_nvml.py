@@ -1,7 +1,5 @@
 """The driver's view of the devices, through the real pynvml, against a library that answers as a test says."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

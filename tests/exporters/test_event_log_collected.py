@@ -1,7 +1,5 @@
 """The recipe of docs/event-log.md for the OpenTelemetry Collector, as it stands there, over a log that rotates."""
 
-from __future__ import annotations
-
 import datetime
 import json
 import re

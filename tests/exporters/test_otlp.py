@@ -1,7 +1,5 @@
 """The OpenTelemetry exporter against providers that keep what they get in memory, and against a collector's moods."""
 
-from __future__ import annotations
-
 import os
 import sys
 import threading

@@ -1,7 +1,5 @@
 """Histograms as single values: counts and sums exact, whatever was observed, in whatever portions."""
 
-from __future__ import annotations
-
 import bisect
 import math
 import random

@@ -1,7 +1,5 @@
 """Programs whose metrics, spans and findings go out by OTLP, to a receiver that reads the messages."""
 
-from __future__ import annotations
-
 import json
 import os
 import pathlib

@@ -1,7 +1,5 @@
 """Recorded series of our rules go into a real long-term store, with the configuration that we generate."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import time

@@ -1,7 +1,5 @@
 """Targets: process 0 of a real job tells a real Prometheus where the processes are scraped."""
 
-from __future__ import annotations
-
 import json
 import pathlib
 import re

@@ -1,7 +1,5 @@
 """Figures in TensorBoard, Weights & Biases (offline) and MLflow (files), read back with their own readers."""
 
-from __future__ import annotations
-
 import glob
 import json
 import os

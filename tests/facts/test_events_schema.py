@@ -1,7 +1,5 @@
 """The published JSON Schema of the events holds what real programs log, and nothing that it does not know."""
 
-from __future__ import annotations
-
 import json
 import textwrap
 from typing import Any

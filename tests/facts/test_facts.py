@@ -1,7 +1,5 @@
 """Facts as they leave the process: plain data under the names of the contract."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

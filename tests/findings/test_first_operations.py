@@ -1,7 +1,5 @@
 """`executable_leak` and programs that compile many single operations one by one, each for the first time."""
 
-from __future__ import annotations
-
 import pytest
 
 from jaxobs.facts.compilations import Compilation

@@ -1,7 +1,5 @@
 """Growth that persists, and what only looks like it: series made by hand."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

@@ -1,7 +1,5 @@
 """The verdict on small real programs, as `jaxobs explain --json` says it: each fault alone, two together, and none."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

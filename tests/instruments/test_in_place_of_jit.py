@@ -1,7 +1,5 @@
 """`jax.jit = jaxobs.jit`, as people do to try it: nothing recurses, libraries work, each call is counted once."""
 
-from __future__ import annotations
-
 import pytest
 from helpers.run_programs import programs, run
 

@@ -1,7 +1,5 @@
 """`MODULE:FUNCTION`: the function is replaced where the module keeps it, once."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Instruments in a child of a fork, and where jaxobs is disabled."""
 
-from __future__ import annotations
-
 from helpers.run_programs import programs, run
 
 PROGRAMS = programs(__file__)

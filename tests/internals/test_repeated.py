@@ -1,7 +1,5 @@
 """Blocks of operations that a lowered program repeats."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

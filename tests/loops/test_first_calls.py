@@ -1,7 +1,5 @@
 """Loops that are found: few long calls, evaluations apart, and servers."""
 
-from __future__ import annotations
-
 import sys
 import time
 from types import FrameType

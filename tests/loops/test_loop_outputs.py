@@ -1,7 +1,5 @@
 """Scalars that loops return: NaN for good, and what only looks like it."""
 
-from __future__ import annotations
-
 import itertools
 import sys
 import threading

@@ -1,7 +1,5 @@
 """The thread that ends the pauses of seeing calls."""
 
-from __future__ import annotations
-
 import threading
 
 from helpers.waiting import until

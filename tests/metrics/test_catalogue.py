@@ -1,7 +1,5 @@
 """The catalogue against the contract: each metric, its type, its labels, and that something feeds it."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Clients of the agent and of MCP that are idle or slow: they make way for those that ask."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pathlib

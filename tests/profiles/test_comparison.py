@@ -1,7 +1,5 @@
 """Comparisons of profiles made by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import pytest

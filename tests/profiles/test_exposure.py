@@ -1,7 +1,5 @@
 """Exchanges that hold devices up, in traces made by hand."""
 
-from __future__ import annotations
-
 import pytest
 from helpers import xplanes
 from helpers.xplanes import event

@@ -1,7 +1,5 @@
 """Why devices were idle: traces made by hand, and real ones of programs with a fault."""
 
-from __future__ import annotations
-
 import gc
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Sets of moments, against the same counted moment by moment."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """`make test` and `make test-all` together run each test once, whatever fails."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

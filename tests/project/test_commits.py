@@ -1,7 +1,5 @@
 """Messages of commits: which ones `python -m tools.commits` refuses, and which commits it looks at."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The docs build as a site without a warning; its search finds the symptoms; nothing is fetched from other hosts."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """`python -m tools.docstrings`: which docstrings and loops it refuses, and where it looks."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The examples of README, docs and runbooks run, or are parsed by what will read them; links lead somewhere."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The rules on a faster clock: which numbers of an expression are time, and which are not."""
 
-from __future__ import annotations
-
 import json
 import pathlib
 import subprocess

@@ -1,7 +1,5 @@
 """The house: few rooms, each with its floor and its tests; no long files; a page and a picture that are true."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import re

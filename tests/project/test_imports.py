@@ -1,7 +1,5 @@
 """Importing jaxobs costs little and does nothing; installing, serving and being scraped wake no backend."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The wheel has everything, and runs with nothing beside it but JAX and prometheus-client."""
 
-from __future__ import annotations
-
 import ast
 import importlib.metadata
 import importlib.util

@@ -1,7 +1,5 @@
 """The pictures of the documentation: which there are, and that one drawn from other inputs is noticed."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Keras under `jaxobs run`: the same output, the same end, and true counts. The zoo has other projects."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

@@ -1,7 +1,5 @@
 """The prose linter has nothing to say about the pages and the sentences that the program prints: docs/style.md."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

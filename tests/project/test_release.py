@@ -1,7 +1,5 @@
 """The packages of `.venv` are locked, and a release says what is in it."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sys

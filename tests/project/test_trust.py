@@ -1,7 +1,5 @@
 """Hostile programs and other people's tests, without jaxobs and with it: what holds, and what differs, is reported."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The tutorials hold as they stand: somebody who saves their files and types their commands sees what they show."""
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import os

@@ -1,7 +1,5 @@
 """Everything by which data leaves the process is listed, documented and off by default; and no marker gets out."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

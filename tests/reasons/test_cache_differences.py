@@ -1,7 +1,5 @@
 """Why a miss differs from what an earlier process compiled, from records made by hand."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every cause is told rightly, in every way of compiling, under every supported version of JAX; none is made up."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

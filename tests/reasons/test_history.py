@@ -1,7 +1,5 @@
 """Memory of earlier compilations, and what its bounds give up."""
 
-from __future__ import annotations
-
 import jax
 import pytest
 

@@ -1,7 +1,5 @@
 """Signatures written down and made again: the same trees, types and placements, and never an array's value."""
 
-from __future__ import annotations
-
 import collections
 import dataclasses
 import enum

@@ -1,7 +1,5 @@
 """Out of memory that the program catches, under `install()` alone: what each Python lets us see."""
 
-from __future__ import annotations
-
 import functools
 import json
 import pathlib

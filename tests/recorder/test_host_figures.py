@@ -1,7 +1,5 @@
 """The process on its host: against Prometheus' own client, the kernel's files as recorded, and real control groups."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Why memory ran out: what the rules say of figures made by hand, and of another process that a fake driver knows."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import pathlib

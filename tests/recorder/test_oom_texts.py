@@ -1,7 +1,5 @@
 """Every wording of out-of-memory errors that the references and users' reports have, and what it is read as."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Exceptions that a prompt or a notebook shows and survives."""
 
-from __future__ import annotations
-
 import pathlib
 import sys
 

@@ -1,7 +1,5 @@
 """Children by spawn and forkserver under `jaxobs run`: observed as forked ones are, and started as ever."""
 
-from __future__ import annotations
-
 import pathlib
 import pickle
 import subprocess

@@ -1,7 +1,5 @@
 """Forked and spawned children: silent until they use JAX, then themselves; never in the parent's way."""
 
-from __future__ import annotations
-
 import pathlib
 import textwrap
 

@@ -1,7 +1,5 @@
 """Account of the time of an unchanged program, beside a stopwatch in it, where calls alone do not tell."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Programs that take from jaxobs what it stands on, its threads or the working directory: neither of them notices."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A notebook as Jupyter runs it: a kernel, its cells one after the other, and what a browser shows of them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

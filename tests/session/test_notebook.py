@@ -1,7 +1,5 @@
 """`%load_ext jaxobs`: cells run as without it, and below them stands what they did."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

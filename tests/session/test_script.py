@@ -1,7 +1,5 @@
 """`jaxobs.session.script`, alone: it runs a script as `python` does, for whoever launches it."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

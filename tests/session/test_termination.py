@@ -1,7 +1,5 @@
 """`on_sigterm`: last words, then the death that SIGTERM brings, in real processes."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

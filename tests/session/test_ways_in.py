@@ -1,7 +1,5 @@
 """The account of time is right on every way into jaxobs: by the program's own stopwatch, within the same run."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Loops that are found in real programs, as the event log has them at the end."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """How a process ended, as the next one at its place knows: from real processes, and from files that are damaged."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

@@ -1,7 +1,5 @@
 """Work of the host during a trace, as the account of its time knows it."""
 
-from __future__ import annotations
-
 import gc
 import json
 import threading

@@ -1,7 +1,5 @@
 """Totals that grow, as they grew within the latest minutes."""
 
-from __future__ import annotations
-
 from jaxobs.state.lately import Lately
 
 

@@ -1,7 +1,5 @@
 """Live arrays on four devices as a scrape over HTTP tells of them, against figures made by hand."""
 
-from __future__ import annotations
-
 import json
 
 from helpers.run_programs import programs, run

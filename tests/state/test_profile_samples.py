@@ -1,7 +1,5 @@
 """Sums of samples of the devices' time."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

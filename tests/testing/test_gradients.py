@@ -1,7 +1,5 @@
 """Gradients against numerical differences: right rules pass, wrong ones are named by argument and mode."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The pytest plugin as its users have it: markers and fixtures in test files of their own."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Counts are true under every supported version of JAX, each in an environment of its own."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

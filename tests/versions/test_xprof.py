@@ -3,8 +3,6 @@
 XProf has none of CPUs, so the recorded operations are moved to planes of a GPU; both read these.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

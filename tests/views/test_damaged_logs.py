@@ -1,7 +1,5 @@
 """A damaged line of an event log costs that line, in every command that reads one."""
 
-from __future__ import annotations
-
 import json
 import pathlib
 from typing import Any

@@ -1,7 +1,5 @@
 """Views in a notebook, from facts made by hand: HTML that escapes everything, and text of the same."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Every figure of a run is the same wherever it is shown: in texts, in JSON, on the page and in the last report."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """`jaxobs top` as somebody uses it: lists, orders, filters, details, another process; then in a real terminal."""
 
-from __future__ import annotations
-
 import random
 import re
 import shlex

@@ -1,7 +1,5 @@
 """The keys that a terminal sends, whole and in pieces."""
 
-from __future__ import annotations
-
 import os
 import pty
 import sys

@@ -1,7 +1,5 @@
 """Views of `jaxobs top`: whole, as the text file has them; at every size; and with names that are hostile."""
 
-from __future__ import annotations
-
 import dataclasses
 import io
 import re

@@ -1,7 +1,5 @@
 """The files by which `jaxobs top` finds the processes that serve an endpoint."""
 
-from __future__ import annotations
-
 import json
 import os
 import pathlib

@@ -1,7 +1,5 @@
 """The live page, in a real browser: it shows the facts, follows them, and says so when it cannot."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

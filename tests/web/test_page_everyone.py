@@ -1,7 +1,5 @@
 """The live page and the report for everyone: on phones and wide screens, by keyboard, with a screen reader."""
 
-from __future__ import annotations
-
 import json
 import pathlib
 from collections.abc import Callable, Sequence

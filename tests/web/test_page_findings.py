@@ -1,7 +1,5 @@
 """The live page says why: findings, what differs between two calls, and what the persistent cache did."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The live page shows who waits for whom, and which watched values are not finite."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from typing import Any

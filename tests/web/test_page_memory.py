@@ -1,7 +1,5 @@
 """The live page shows where memory went: the account of each device, what holds it, the report of a call that died."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The live page for every reader: in light and dark, on a phone, on paper, by keyboard, without motion."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

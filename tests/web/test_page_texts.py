@@ -1,7 +1,5 @@
 """Texts of the live page as a reader sees them, unfolded: each scene is as the text file has it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The Alertmanager configuration of docs/agent.md: the agent gets alerts in addition to whoever got them before."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`jaxobs agent` and its folder: one agent at a time, also after one that was killed; and a port that is free."""
 
-from __future__ import annotations
-
 import pathlib
 import re
 import subprocess

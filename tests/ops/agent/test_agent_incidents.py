@@ -1,7 +1,5 @@
 """An incident's states: each has a way out."""
 
-from __future__ import annotations
-
 import json
 
 from jaxobs.ops.agent import incidents, notifications

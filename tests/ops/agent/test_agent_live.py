@@ -3,8 +3,6 @@
 `python -m pytest -m alerts tests/ops/agent -s` prints the table of docs/agent.md.
 """
 
-from __future__ import annotations
-
 import signal
 import statistics
 

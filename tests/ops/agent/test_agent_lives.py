@@ -1,7 +1,5 @@
 """Ordinary lives in a real Prometheus: whoever investigates one of them finds no fault, whatever the alert says."""
 
-from __future__ import annotations
-
 import json
 import pathlib
 import time

@@ -1,7 +1,5 @@
 """Reports as pages: who may read them, which are listed, and that what they quote stays text."""
 
-from __future__ import annotations
-
 import pathlib
 import re
 import tomllib

@@ -3,8 +3,6 @@
 `python -m tools.cluster` asks a real API server the same.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

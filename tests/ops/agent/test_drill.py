@@ -4,8 +4,6 @@
 `python -m pytest -m alerts tests/ops/agent/test_drill.py -s` prints the rows of docs/agent.md.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

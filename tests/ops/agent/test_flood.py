@@ -1,7 +1,5 @@
 """Floods of webhooks: what is written is bounded, and a true alert gets through."""
 
-from __future__ import annotations
-
 import json
 import logging
 import pathlib

@@ -1,7 +1,5 @@
 """Logs of a Loki: a server here answers in the documented form of `/loki/api/v1`, for no Loki is at hand."""
 
-from __future__ import annotations
-
 import re
 import urllib.parse
 from collections.abc import Iterator

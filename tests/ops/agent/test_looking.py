@@ -1,7 +1,5 @@
 """Which processes are asked about an incident, where no Prometheus says whose they are."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Webhooks: what Alertmanager sends, and what nobody should."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

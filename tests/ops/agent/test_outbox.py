@@ -1,7 +1,5 @@
 """Messages that wait: those of one cause become one, and however many come, a minute has its bound."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Peers: who differs, by votes of several windows."""
 
-from __future__ import annotations
-
 import pytest
 
 from jaxobs.ops.agent import steps

@@ -1,7 +1,5 @@
 """By which labels an incident's series are found, and what is known of a job of which nothing is seen."""
 
-from __future__ import annotations
-
 import json
 import time
 import urllib.parse

@@ -1,7 +1,5 @@
 """Messages to Slack, Grafana, PagerDuty, Opsgenie and a webhook: in their forms, and within bounds whatever answers."""
 
-from __future__ import annotations
-
 import json
 import pathlib
 from collections.abc import Iterator

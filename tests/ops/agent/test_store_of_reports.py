@@ -1,7 +1,5 @@
 """The folder of reports: what is old is removed where the agent was told so, and nothing else is."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

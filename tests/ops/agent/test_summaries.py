@@ -1,7 +1,5 @@
 """The command line around the reports: summary, postmortem, schema, and what it refuses."""
 
-from __future__ import annotations
-
 import json
 import pathlib
 import time

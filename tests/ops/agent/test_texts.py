@@ -1,7 +1,5 @@
 """Text from outside is shown, and is nothing else."""
 
-from __future__ import annotations
-
 import pytest
 
 from jaxobs.ops.agent.texts import code, escaped, fenced, slack

@@ -1,7 +1,5 @@
 """Bundles made to fill memory, disk or time: refused at the header, with the entry, its value and the bound."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json

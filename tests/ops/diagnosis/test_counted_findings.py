@@ -1,7 +1,5 @@
 """Findings of which a metric tells the kind, and not how bad the process rates them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

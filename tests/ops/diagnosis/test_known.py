@@ -1,7 +1,5 @@
 """Knowledge of faults hangs together: names, pages, patterns."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from importlib import resources

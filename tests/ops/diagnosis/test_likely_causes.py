@@ -1,7 +1,5 @@
 """An answer beyond the id of a cause: its certainty, the first action, the place in the code, what changed."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

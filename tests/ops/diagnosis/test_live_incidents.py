@@ -1,7 +1,5 @@
 """Faults injected into real programs: what these leave at this moment is diagnosed, not a recording."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Programs that other people wrote: each fault beside a healthy life that looks alike."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

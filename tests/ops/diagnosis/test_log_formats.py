@@ -1,7 +1,5 @@
 """Incident as launchers, loggers and collectors write it: its cause and its process are the same in all of them."""
 
-from __future__ import annotations
-
 import bz2
 import datetime
 import gzip

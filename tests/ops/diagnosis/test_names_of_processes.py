@@ -1,7 +1,5 @@
 """Names of the processes of several jobs, of which each has a process 0."""
 
-from __future__ import annotations
-
 import pytest
 
 from jaxobs.ops.diagnosis.counters import STARTED

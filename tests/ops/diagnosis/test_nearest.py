@@ -1,7 +1,5 @@
 """Known incidents: what is listed for whom, whatever a log is wrapped in, and where they agree on a cause."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

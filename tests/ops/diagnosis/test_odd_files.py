@@ -1,7 +1,5 @@
 """Files that are not what they were given as, or not what they look like."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import json

@@ -1,7 +1,5 @@
 """Time and place at which a cause began, if its sign does not say it itself."""
 
-from __future__ import annotations
-
 import datetime
 import json
 import os

@@ -1,7 +1,5 @@
 """Messages of the platform on machines, pods and signals: what took the job away, and what only looks like it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A log that stops between two steps: its process vanished or waits, or it is part of the log of a healthy job."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

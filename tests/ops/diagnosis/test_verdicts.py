@@ -1,7 +1,5 @@
 """Verdicts on logs of one process: `verdicts/` has them by subject, what looks alike beside each other."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Wrappings of log shippers change no answer; `python -m benchmarks.incidents.wrappings` tries all logs."""
 
-from __future__ import annotations
-
 import datetime
 
 import pytest

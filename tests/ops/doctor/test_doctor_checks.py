@@ -1,7 +1,5 @@
 """Each check, with machines that are not here: what it finds, and what it leaves alone."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import re

@@ -1,7 +1,5 @@
 """Environments that were written down before the doctor saw them: bad ones are named, healthy ones are left alone."""
 
-from __future__ import annotations
-
 import functools
 import os
 import socket

@@ -1,7 +1,5 @@
 """Fixes of the doctor: commands that a shell takes as they are, whatever was read."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Every fault of a game day, for real: the demo's training runs with it, and the diagnosis names what is wrong."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Faults in real programs, scraped by a real Prometheus: what a real Alertmanager tells, and to whom."""
 
-from __future__ import annotations
-
 import re
 import urllib.parse
 

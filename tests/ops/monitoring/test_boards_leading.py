@@ -1,7 +1,5 @@
 """How dashboards lead on: colours by objectives, links, marks, sentences of findings, words where nothing is."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """Every query of dashboards and runbooks, asked of a real Prometheus that scrapes real programs and evaluates rules."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """The built Helm chart and Kustomize bases are the generated objects, and the operators' CRDs take these."""
 
-from __future__ import annotations
-
 import copy
 import functools
 import json

@@ -1,7 +1,5 @@
 """A Prometheus takes what many processes export: series stay within their bounds, the rules within their interval."""
 
-from __future__ import annotations
-
 import pytest
 from helpers.requirements import program
 

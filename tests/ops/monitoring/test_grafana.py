@@ -3,8 +3,6 @@
 What it does with real answers is in `test_boards_live.py`.
 """
 
-from __future__ import annotations
-
 import copy
 import functools
 import json

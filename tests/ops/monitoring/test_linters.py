@@ -1,7 +1,5 @@
 """The field's own linters have nothing to say about the rules and dashboards: none of their checks is left out."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

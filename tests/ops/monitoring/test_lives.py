@@ -1,7 +1,5 @@
 """The quiet suite and the death suite, through the rules as they are generated, by promtool."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Every alert and recording rule: complete, right in promtool's eyes, and guarded by cases that notice every change."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The runbooks: a page for each alert, with every section, whose queries, figures and links hold."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """The page: what is on it, and what cannot get into it."""
 
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Remarks about operations that are worth a look, in the text and on the page."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """`collect_bundle`: a file that gives the same diagnosis anywhere, within a quota, for an incident and nothing else."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

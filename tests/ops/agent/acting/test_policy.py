@@ -1,7 +1,5 @@
 """The policy's file: what is in it is understood or refused by name."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

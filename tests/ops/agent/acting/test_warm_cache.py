@@ -1,7 +1,5 @@
 """`warm_cache` with a real program: what it says afterwards."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

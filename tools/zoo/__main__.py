@@ -27,12 +27,13 @@ from tools import environments
 from tools.zoo import comparing, running, table
 from tools.zoo.comparing import Result
 from tools.zoo.entry import Entry
-from tools.zoo.known import EntryModule
+from tools.zoo.known import EntriesModule
 
 
 def entries() -> dict[str, Entry]:
     """All programs of the zoo."""
-    return {discovery.short_name(each): each.ENTRY for each in discovery.modules(EntryModule)}
+    kinds = (each.ENTRIES for each in discovery.modules(EntriesModule))
+    return dict(sorted(pair for kind in kinds for pair in kind.items()))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,0 +1,205 @@
+"""Programs of the libraries that people train with, as their tutorials write them."""
+
+from tools.environments import ZOO_BRAX, ZOO_MAXTEXT
+from tools.zoo.entry import Entry, Finding, Loop, Sources
+
+ENTRIES = {
+    # Brax: few long calls.
+    "brax_ppo": Entry(
+        projects=("brax",),
+        says=(
+            "Compiling is most of it. Networks and environments are built eagerly. Then five long calls of "
+            "`training_epoch`, with an evaluation after each. Both compile twice, by Brax's own doing: "
+            "`training_epoch` because its state is replicated by `device_put_replicated` at first and by `pmap` then, "
+            "and `generate_eval_unroll` because rewards from `jnp.where(x, 1.0, 0.0)` are weakly typed in the first "
+            "call."
+        ),
+        causes={
+            "training_epoch": {"first_call": 1, "sharding": 1},
+            "generate_eval_unroll": {"first_call": 1, "weak_type": 1},
+        },
+        findings=(
+            Finding("eager_initialization"),
+            Finding("two_shardings_at_start", "training_epoch"),
+            Finding("weak_type_at_start", "generate_eval_unroll"),
+        ),
+        loop=Loop("training_epoch", 5),
+        row=ZOO_BRAX,
+    ),
+    # Diffrax: short trajectories first, then whole ones.
+    "diffrax_neural_ode": Entry(
+        projects=("diffrax", "equinox", "optax"),
+        says="Sound: two lengths of trajectory, so two programs of `train_step`, as Diffrax's tutorial does it.",
+        causes={
+            "trajectories": {"first_call": 1},
+            "build": {"first_call": 1},
+            "train_step": {"first_call": 1, "shape": 1},
+        },
+        loop=Loop("train_step", 120),
+    ),
+    # Equinox: sequences of any length.
+    "equinox_gru": Entry(
+        projects=("equinox", "optax"),
+        says=(
+            "Each batch is as long as its longest sequence: 24 batches have 15 lengths, and `train_step` compiles for "
+            "each. Pad to a few lengths."
+        ),
+        causes={"train_step": {"first_call": 1, "shape": 14}},
+        findings=(Finding("unbounded_shapes", "train_step"),),
+        loop=Loop("train_step", 24),
+    ),
+    # Grain: the input is slower than the step.
+    "grain_slow_input": Entry(
+        projects=("grain", "optax", "scikit-learn"),
+        says=(
+            "Compiles once and trains in no time: nearly all of it is waiting for a pipeline that augments image by "
+            "image in the same thread."
+        ),
+        causes={"init": {"first_call": 1}, "train_step": {"first_call": 1}},
+        findings=(Finding("input_bound", "train_step"),),
+        loop=Loop("train_step", 2 * 1797 // 32),
+    ),
+    # Haiku: built operation by operation, a ragged last batch, and an evaluation by class.
+    "haiku_digits": Entry(
+        projects=("dm-haiku", "optax", "scikit-learn"),
+        says=(
+            "`network.init` runs without `jit`, so it compiles dozens of single operations. The last batch of an epoch "
+            "is smaller: one program more, which is normal. `predict` gets as many rows as the test set has of each "
+            "digit, 27, 28, 30, 31 or 33: five programs where one would do."
+        ),
+        causes={"update": {"first_call": 1, "shape": 1}, "predict": {"first_call": 1, "shape": 4}},
+        findings=(Finding("eager_initialization"), Finding("unbounded_shapes", "predict")),
+        loop=Loop("update", 40 * 24),
+    ),
+    # Keras: fit with validation.
+    "keras_digits": Entry(
+        projects=("keras", "scikit-learn"),
+        says=(
+            "Sound, as Keras's own guide: 38 steps an epoch, of which the last is smaller, so two programs of "
+            "`train_step`; `test_step` has three, for its last batch has 12 rows in validation and 9 in the test."
+        ),
+        causes={"train_step": {"first_call": 1, "shape": 1}, "test_step": {"first_call": 1, "shape": 2}},
+        loop=Loop("train_step", 1520),
+    ),
+    # Flax Linen: sound.
+    "linen_cnn": Entry(
+        projects=("flax", "optax", "scikit-learn"),
+        says=(
+            "Sound: initialised under one jit, batches of one size, and the test of each epoch by a function of its "
+            "own."
+        ),
+        causes={"init": {"first_call": 1}, "train_step": {"first_call": 1}, "eval_step": {"first_call": 1}},
+        loop=Loop("train_step", 12 * 30),
+    ),
+    # MaxText: a small model on its synthetic data.
+    "maxtext": Entry(
+        projects=("maxtext", "flax", "optax"),
+        says=(
+            "MaxText compiles `train_step` ahead, to print what memory it needs, within `with mesh`; its loop calls it "
+            "without, so it recompiles. It marks its steps for JAX's profiler, by the name `train`."
+        ),
+        causes={"train_step": {"first_call": 1, "context": 1}},
+        loop=Loop("train", 30),
+        row=ZOO_MAXTEXT,
+        variables={"DECOUPLE_GCLOUD": "TRUE"},
+        sources=Sources(
+            folder="src",
+            module="maxtext.trainers.pre_train.train",
+            arguments=(
+                "{sources}/src/maxtext/configs/base.yml",
+                "run_name=zoo",
+                "base_output_directory=out",
+                "dataset_type=synthetic",
+                "steps=30",
+                "per_device_batch_size=1",
+                "base_emb_dim=64",
+                "base_num_query_heads=4",
+                "base_num_kv_heads=4",
+                "base_mlp_dim=128",
+                "base_num_decoder_layers=2",
+                "head_dim=16",
+                "vocab_size=512",
+                "max_target_length=64",
+                "enable_checkpointing=False",
+                "hardware=cpu",
+                "enable_goodput_recording=False",
+                "skip_jax_distributed_system=True",
+            ),
+        ),
+    ),
+    # Flax NNX: built as in its tutorials, eagerly.
+    "nnx_dropout": Entry(
+        projects=("flax", "optax", "scikit-learn"),
+        says=(
+            "The model is built eagerly, as the tutorials do: many single operations compile. Training and accuracy "
+            "compile once each, because each of the two functions always gets the model in the same mode."
+        ),
+        causes={"train_step": {"first_call": 1}, "accuracy": {"first_call": 1}},
+        findings=(Finding("eager_initialization"),),
+        loop=Loop("train_step", 6 * 50),
+    ),
+    # NumPyro: an MCMC object for each group.
+    "numpyro_groups": Entry(
+        projects=("numpyro",),
+        says=(
+            "Each `MCMC(NUTS(model))` makes new functions, so the sampler recompiles for each of five groups, though "
+            "model and shapes are the same. Make one MCMC object, with `jit_model_args=True`, and run it on each "
+            "group. There is no loop of steps: the 600 iterations of a run are one program."
+        ),
+        causes={"_fori_collect_loop": {"first_call": 1, "static_argument": 4}},
+        findings=(Finding("eager_initialization"), Finding("identity_hashed_static", "_fori_collect_loop")),
+    ),
+    # NumPyro: variational inference, with the loss read in each step.
+    "numpyro_svi": Entry(
+        projects=("numpyro", "scikit-learn"),
+        says=(
+            "`svi.init` runs without `jit` and compiles many single operations. Then one program; but `float(loss)` "
+            "makes the host wait for the device in each step."
+        ),
+        causes={"update": {"first_call": 1}},
+        findings=(Finding("eager_initialization"), Finding("host_sync", "update")),
+        loop=Loop("update", 4000),
+    ),
+    # Optax: a step that is made anew for each epoch.
+    "optax_decay": Entry(
+        projects=("optax",),
+        says=(
+            "`train_step` is defined and jitted inside the loop over epochs, around an optimiser with a smaller "
+            "learning rate: twelve functions, twelve programs. Use an Optax schedule, or inject the learning rate, "
+            "with one step."
+        ),
+        causes={"init": {"first_call": 1}, "train_step": {"first_call": 1, "new_function": 11}},
+        findings=(Finding("recreated_functions", "train_step"),),
+        loop=Loop("train_step", 12 * 64, within=12),
+    ),
+    # Optimistix: a closure over each data set.
+    "optimistix_sensors": Entry(
+        projects=("optimistix", "equinox"),
+        says=(
+            "`residuals` is defined inside the loop and closes over the data, so `least_squares`, to which it is "
+            "static, compiles the whole solver for each of eight sensors. Define it once and pass the data by `args`."
+        ),
+        causes={"least_squares": {"first_call": 1, "static_argument": 7}},
+        findings=(Finding("identity_hashed_static", "least_squares"),),
+        loop=Loop("least_squares", 8),
+    ),
+    # Orbax: saves while it trains, and restores.
+    "orbax_checkpoints": Entry(
+        projects=("orbax-checkpoint", "optax"),
+        says=(
+            "Saves every 30 steps in the background, waits and restores. What Orbax restores is committed to a device, "
+            "what `init` returned was not, so `train_step` recompiles after the restore."
+        ),
+        causes={"init": {"first_call": 1}, "train_step": {"first_call": 1, "placement": 1}},
+        findings=(Finding("two_shardings_at_start", "train_step"),),
+        loop=Loop("train_step", 180),
+    ),
+    # Penzai: its own trainer.
+    "penzai_mlp": Entry(
+        projects=("penzai", "optax"),
+        says="Trains soundly, one program; `from_config` and the optimiser's state are built eagerly.",
+        causes={"_stateful_trainer_step": {"first_call": 1}},
+        findings=(Finding("eager_initialization"),),
+        loop=Loop("_stateful_trainer_step", 600),
+    ),
+}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tools.zoo import __main__ as main
-from tools.zoo import comparing, running, stopwatch, table
+from tools.zoo import comparing, running, stopwatch, systems, table
 from tools.zoo.entry import Entry, Finding, FirstTry, Loop
 from tools.zoo.running import Outcome, Pair
 
@@ -223,7 +223,27 @@ def test_marks_become_calls_in_their_lines() -> None:
 
 def test_every_program_has_an_entry() -> None:
     known = main.entries()
-    programs = {path.stem for path in running.PROGRAMS.glob("*.py")}
+    programs = {path.stem for folder in (running.PROGRAMS, running.EXAMPLES) for path in folder.glob("*.py")}
     assert programs == {name for name, entry in known.items() if entry.sources is None}
     assert len(programs) >= 15
     assert len({project for entry in known.values() for project in entry.projects}) >= 12
+
+
+def test_the_table_of_systems_is_fresh() -> None:
+    """`python -m tools.zoo.systems` writes it again; pages and examples of its rows are there."""
+    page, known = (systems.PAGES / "README.md").read_text(encoding="utf-8"), main.entries()
+    assert systems.markdown(known, {}, page) == page
+    shown = {each.example for each in systems.systems() if each.example}
+    assert shown <= set(known) and {path.stem for path in running.EXAMPLES.glob("*.py")} <= shown
+
+
+def test_a_page_shows_what_is_printed(tmp_path: Path) -> None:
+    """A word that is gone is a difference; figures, and the account, may be those of another run."""
+    text = "OK  Took 1 s in train_step\n\n Where the time went ───\n sss idle\n\n Steps ───\n train_step  5 steps\n"
+    block = systems.filled("<!-- printed by p: Where, Steps -->\n\n```text\n```\n", {"p": text})
+    assert "sss idle" in block and block.endswith("train_step  5 steps\n```\n")
+    (tmp_path / "page.md").write_text(block, encoding="utf-8")
+    now = "OK  Took 2 min in train_step\n\n Steps ───\n train_step  5 steps\n"
+    assert list(systems.untrue("p", now, tmp_path)) == []
+    gone = list(systems.untrue("p", now.replace("train_step", "update"), tmp_path))
+    assert gone == ["page.md shows train_step, train_step, which it does not print"]

@@ -3,6 +3,7 @@
 python -m tools.zoo                              all programs; the environments are made if they are missing
 python -m tools.zoo haiku_digits --keep DIR      one, and what its runs leave
 python -m tools.zoo --markdown docs/zoo.md       all, and the table
+python -m tools.zoo --systems                    all, and what docs/systems shows of them
 python -m tools.zoo --plain-every 3              all, and only every third also without jaxobs, as CI does
 python -m tools.zoo --first-tries                how often jaxobs was right before it was changed for a program
 python -m tools.zoo --maxtext DIR                MaxText, which no registry has, from its sources
@@ -24,7 +25,7 @@ from pathlib import Path
 
 from jaxobs.base import discovery
 from tools import environments
-from tools.zoo import comparing, running, table
+from tools.zoo import comparing, running, systems, table
 from tools.zoo.comparing import Result
 from tools.zoo.entry import Entry
 from tools.zoo.known import EntriesModule
@@ -44,6 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
     parser.add_argument(
         "--markdown", type=Path, metavar="FILE", help="write the table; what does not run keeps its row"
+    )
+    parser.add_argument(
+        "--systems", action="store_true", help="write what was printed into docs/systems, and its table"
     )
     parser.add_argument("--maxtext", type=Path, metavar="DIR", help="run MaxText as well, from a folder of its sources")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep outputs, event logs and metrics in this folder")
@@ -77,6 +81,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.markdown is not None:
         before = given.markdown.read_text() if given.markdown.exists() else ""
         given.markdown.write_text(table.markdown(known, results, before))
+    if given.systems:
+        systems.write(known, results)
     failed = {name: each for name, each in results.items() if each.differs}
     out = sys.stderr if given.json else sys.stdout
     for name in once:
@@ -123,12 +129,15 @@ def _one(name: str, entry: Entry, folder: Path, sources: Path | None, both: Coll
     began = time.monotonic()
     running.clear(folder / name)
     found = running.run(name, entry, folder / name, sources, plain=name in both)
-    result = comparing.compare(entry, found)
-    return result, time.monotonic() - began
+    return _compared(name, entry, found), time.monotonic() - began
 
 
 def _again(name: str, entry: Entry, folder: Path) -> tuple[Result, float]:
-    return comparing.compare(entry, running.left(entry, folder / name)), 0.0
+    return _compared(name, entry, running.left(entry, folder / name)), 0.0
+
+
+def _compared(name: str, entry: Entry, found: running.Pair) -> Result:
+    return comparing.compare(entry, found, systems.untrue(name, found.watched[0].explained))
 
 
 def _verdict(result: Result) -> str:

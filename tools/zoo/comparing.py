@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,6 +62,8 @@ class Result:
     """Keys that `Entry.differs` does not know, ..."""
     gone: tuple[str, ...]
     """... and keys there that no longer differ."""
+    explained: str = ""
+    """As `Outcome.explained`."""
 
     @property
     def differs(self) -> bool:
@@ -82,8 +84,8 @@ def _by_seconds(key: str) -> bool:
     return key.startswith("time ") or key == f"finding {eager_initialization.NAME}"
 
 
-def compare(entry: Entry, pair: Pair) -> Result:
-    """All differences of a program."""
+def compare(entry: Entry, pair: Pair, untrue: Iterable[str] = ()) -> Result:
+    """All differences of a program; `untrue` are those from what a page shows of it."""
     said = _said(pair.watched)
     found: dict[str, str] = {}
     for key, text in (
@@ -95,12 +97,13 @@ def compare(entry: Entry, pair: Pair) -> Result:
         *_verdicts(entry, pair.watched, said),
         *_times(entry, pair.watched, said),
         *_sentences(pair.watched),
+        *(("page", each) for each in untrue),
     ):
         found[key] = f"{found[key]}; {text}" if key in found else text
     new = tuple(each for each in found if each not in entry.differs)
     # What is known to differ by seconds may lie on either side of its bound.
     gone = tuple(each for each in entry.differs if each not in found and not _by_seconds(each))
-    return Result(said, found, new, gone)
+    return Result(said, found, new, gone, pair.watched[0].explained)
 
 
 def _last(name: str) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxobs.facts import renamed
-from jaxobs.views import report, story
+from jaxobs.views import report, story, terminal
 from tools import environments
 from tools.ports import free_port
 from tools.zoo import stopwatch
@@ -21,6 +23,8 @@ from tools.zoo.entry import Entry
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PROGRAMS = Path(__file__).resolve().parent / "programs"
+EXAMPLES = ROOT / "examples" / "systems"
+"""Programs of the zoo that `docs/systems` shows."""
 SECONDS = 600
 QUICK_XLA = (
     "--xla_backend_optimization_level=0 --xla_cpu_parallel_codegen_split_count=1 --xla_cpu_use_fusion_emitters=false"
@@ -45,6 +49,8 @@ class Outcome:
     metrics: str = ""
     verdict: str = ""
     """As `jaxobs explain` says it."""
+    explained: str = ""
+    """All that `jaxobs explain` prints about an example, under the path that it has here."""
 
 
 @dataclass(frozen=True)
@@ -77,12 +83,18 @@ def run(name: str, entry: Entry, folder: Path, sources: Path | None = None, *, p
         ]
     else:
         script = folder / f"{name}.py"
-        script.write_text(stopwatch.with_marks((PROGRAMS / script.name).read_text()))
+        script.write_text(stopwatch.with_marks(program_of(name).read_text()))
         program = [str(script)]
     if plain:
         _processes([python, *program], entry, folder / "plain", path)
     _processes([python, "-m", "jaxobs", "run", *_FLAGS, *program], entry, folder / "watched", path)
     return left(entry, folder)
+
+
+def program_of(name: str) -> Path:
+    """The file of a program."""
+    example = EXAMPLES / f"{name}.py"
+    return example if example.exists() else PROGRAMS / example.name
 
 
 _FLAGS = (
@@ -151,19 +163,25 @@ def _outcome(folder: Path, index: int) -> Outcome:
         for each in (f"code-{index}", f"stopwatch-{index}", f"events-{index}.jsonl", f"metrics-{index}.prom")
     )
     seconds, programs = stopwatch.seconds(watch) if watch.exists() else ({}, 0)
+    verdict, explained = _explained(events) if events.exists() else ("", "")
     return Outcome(
         code=json.loads(code.read_text()), out=(folder / f"out-{index}").read_text(),
         errors=(folder / f"errors-{index}").read_text(), seconds=seconds, programs=programs,
         events=tuple(_events(events)) if events.exists() else (),
         metrics=metrics.read_text() if metrics.exists() else "",
-        verdict=_verdict(events) if events.exists() else "",
+        verdict=verdict, explained=explained,
     )  # fmt: skip
 
 
-def _verdict(log: Path) -> str:
-    """Returns the verdict on the process of a log, as `jaxobs explain` gives it."""
-    made = report.read(str(log))
-    return story.tell(next(iter(made.processes)), None, made.recordings[0].snapshot()).verdict.verdict
+def _explained(log: Path) -> tuple[str, str]:
+    """Returns the verdict on the process of a log, and what `jaxobs explain` prints about it."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "events.jsonl"
+        copy.write_text(log.read_text().replace(str(log.parent.parent), str(EXAMPLES.relative_to(ROOT))))
+        made = report.read(str(copy))
+    told = [story.tell(each, None, None if at is None else at.snapshot()) for each, at in made.processes.items()]
+    laid_out = story.lay_out(told, copy.name, [], terminal.plain_surface(io.StringIO()), all_of=False)
+    return told[0].verdict.verdict, terminal.as_text(laid_out)
 
 
 def _events(log: Path) -> Iterator[dict[str, Any]]:

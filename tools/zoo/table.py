@@ -9,16 +9,18 @@ from collections.abc import Mapping
 from tools.environments import Row
 from tools.zoo.comparing import BY_COST, Result, shown
 from tools.zoo.entry import Entry, Finding, FirstTry
+from tools.zoo.running import ROOT, program_of
 
 _HEAD = """<!-- Written by `python -m tools.zoo --markdown docs/zoo.md`. Do not edit. -->
 
 # The zoo
 
 {programs} programs of {projects} projects, written as users of these libraries write them, with packaged or made-up
-data. Each has an entry in `tools/zoo/known`, written before anybody looked at what jaxobs says about it: how often each
-function compiles and why, the findings, the training loop and its steps. An entry was corrected later only if JAX's own
-log of compilations, or the definition of a cause, showed that it was wrong. `make test-zoo` runs each program with
-`jaxobs run` and without, and fails if something differs that the entry does not list, also when it is run once more:
+data. Those in `examples/systems` are the examples of [the systems that people run](systems/README.md). Each has an
+entry in `tools/zoo/known`, written before anybody looked at what jaxobs says about it: how often each function
+compiles and why, the findings, the training loop and its steps. An entry was corrected later only if JAX's own log of
+compilations, or the definition of a cause, showed that it was wrong. `make test-zoo` runs each program with `jaxobs
+run` and without, and fails if something differs that the entry does not list, also when it is run once more:
 
 - standard output and exit code are the same, standard error has no line more;
 - as many programs were compiled as without jaxobs, and as many are in the event log;
@@ -103,7 +105,7 @@ def markdown(entries: Mapping[str, Entry], results: Mapping[str, Result], before
     """
     earlier = {name: line for line in before.splitlines() for name in entries if line.startswith(_start(name, entries))}
     lines = {
-        name: f"{_start(name, entries)}{_versions(entry)} | {entry.says} | "
+        name: f"{_start(name, entries)}{versions(entry)} | {entry.says} | "
         f"{_told(entry, results[name])} | {_verdict(entry, results[name])} |"
         for name, entry in entries.items()
         if name in results
@@ -132,10 +134,11 @@ def _start(name: str, entries: Mapping[str, Entry]) -> str:
 
 
 def _named(name: str, entry: Entry) -> str:
-    return f"`{name}`" if entry.sources is not None else f"[`{name}`](../tools/zoo/programs/{name}.py)"
+    return f"`{name}`" if entry.sources is not None else f"[`{name}`](../{program_of(name).relative_to(ROOT)})"
 
 
-def _versions(entry: Entry) -> str:
+def versions(entry: Entry) -> str:
+    """Returns the projects of a program and JAX, with the versions that are pinned."""
     return ", ".join(f"{name} {_version(name, entry.row)}" for name in dict.fromkeys((*entry.projects, "jax")))
 
 

@@ -1,0 +1,149 @@
+"""The pages of `docs/systems`: their table, and what jaxobs printed about the examples.
+
+python -m tools.zoo --systems      runs programs, and writes what it has seen of those
+python -m tools.zoo.systems        runs nothing: writes the table again, after a change of `systems.toml`
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.zoo import table
+from tools.zoo.comparing import Result
+from tools.zoo.entry import Entry
+from tools.zoo.running import ROOT
+
+PAGES = ROOT / "docs" / "systems"
+SYSTEMS = Path(__file__).with_name("systems.toml")
+_COLUMNS = ("system", "version", "ran", "compilations", "causes", "seconds to the first sentence", "what is not seen")
+_MARK = re.compile(r"<!-- printed by (\w+)(?:: (.+?))? -->\n+```text\n(.*?)\n?```", re.DOTALL)
+"""Before a block of what `jaxobs explain` prints about an example, with the sections that it shows."""
+_HEAD = """<!-- Written by `python -m tools.zoo --systems` from `tools/zoo/systems.toml`. Do not edit. -->
+
+# Systems
+
+JAX is mostly used through other people's libraries and services. Each has a page that shows the shortest way in, what
+jaxobs really printed, and what it does not see. The examples of [examples/systems](../../examples/systems) run in CI
+(`make test-zoo`) against the versions below, with jaxobs and without, and are compared with what
+[someone who knows them](../zoo.md) would say. "Recipe" marks what nobody has run here; its page says what was tried.
+Eager operations are compilations of single operations outside of `jit`. The seconds are those from `pip install`, with
+a warm package cache, to the first true sentence of jaxobs, measured once on two cores.
+
+"""
+
+
+@dataclass(frozen=True)
+class System:
+    """A row of the table: see the head of `systems.toml`."""
+
+    name: str
+    page: str
+    unseen: str
+    example: str = ""
+    version: str = ""
+    ran: str = ""
+    compilations: str = ""
+    causes: str = ""
+    seconds: int | None = None
+
+
+def systems() -> list[System]:
+    """All rows.
+
+    Raises:
+      ValueError: a row has neither an example nor what stands for one.
+    """
+    found = [System(**each) for each in tomllib.loads(SYSTEMS.read_text(encoding="utf-8"))["system"]]
+    for system in found:
+        if bool(system.example) == bool(system.version and system.ran):
+            raise ValueError(f"{system.name} in {SYSTEMS.name}: give an `example`, or `version` and `ran`.")
+    return found
+
+
+def markdown(entries: Mapping[str, Entry], results: Mapping[str, Result], before: str = "") -> str:
+    """The table's page; what did not run has the figures that the page had before."""
+    cells = (re.split(r" *\| *", line.strip("| ")) for line in before.splitlines() if line.startswith("| ["))
+    earlier = {row[0]: row for row in cells if len(row) == len(_COLUMNS)}
+    lines = [_line(_COLUMNS), "|" + "---|" * len(_COLUMNS)]
+    for system in systems():
+        name = f"[{system.name}]({system.page})"
+        seen = (system.compilations or "-", system.causes or "-")
+        version, ran = system.version, system.ran
+        if system.example:
+            seen = (earlier[name][3], earlier[name][4]) if name in earlier else seen
+            seen = _seen(results[system.example]) if system.example in results else seen
+            version = table.versions(entries[system.example])
+            ran = f"[`{system.example}.py`](../../examples/systems/{system.example}.py)"
+        seconds = "-" if system.seconds is None else str(system.seconds)
+        lines.append(_line((name, version, ran, *seen, seconds, system.unseen)))
+    return _HEAD + "\n".join(lines) + "\n"
+
+
+def _line(cells: tuple[str, ...]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _seen(result: Result) -> tuple[str, str]:
+    causes: Counter[str] = Counter()
+    for each in result.said.causes.values():
+        causes.update(each)
+    eager = f" and {result.said.eager} eager" if result.said.eager else ""
+    told = ", ".join(f"{cause} {count}" for cause, count in causes.most_common())
+    return f"{causes.total()}{eager}", told or "-"
+
+
+def write(entries: Mapping[str, Entry], results: Mapping[str, Result]) -> None:
+    """Writes the table, and what `jaxobs explain` printed about each program into the pages that show it."""
+    page = PAGES / "README.md"
+    before = page.read_text(encoding="utf-8") if page.exists() else ""
+    page.write_text(markdown(entries, results, before), encoding="utf-8")
+    texts = {name: each.explained for name, each in results.items()}
+    for page in PAGES.glob("*.md"):
+        page.write_text(filled(page.read_text(encoding="utf-8"), texts), encoding="utf-8")
+
+
+def filled(page: str, texts: Mapping[str, str]) -> str:
+    """The text of a page, with what was printed about these programs."""
+    return _MARK.sub(lambda found: _block(found, texts[found[1]]) if found[1] in texts else found[0], page)
+
+
+def _block(found: re.Match[str], text: str) -> str:
+    chosen = _shown(text, (found[2] or "").split(", "))
+    return f"{found[0].partition('```text')[0]}```text\n{chosen}\n```"
+
+
+def _shown(text: str, titles: list[str]) -> str:
+    """The lines above the first title, and the sections with these titles, without the evidence of findings."""
+    shown, keep, evidence = [], True, False
+    for line in text.strip("\n").splitlines():
+        if "───" in line and (title := line.strip(" ─").partition(" ──")[0].strip()):
+            keep = any(title.startswith(each) for each in titles if each)
+        evidence = line.startswith("   - ") or (evidence and line.startswith("   "))
+        if keep and not evidence:
+            shown.append(line.removeprefix(" ").rstrip())
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(shown)).strip("\n")
+
+
+def untrue(name: str, text: str, pages: Path = PAGES) -> Iterator[str]:
+    """Yields words of a page's block about a program that it no longer prints; figures may differ, and the account."""
+    now = set(_words(text))
+    for page in sorted(pages.glob("*.md")):
+        for found in _MARK.finditer(page.read_text(encoding="utf-8")):
+            if found[1] == name and (gone := [word for word in _words(found[3]) if word not in now]):
+                yield f"{page.name} shows {', '.join(gone)}, which it does not print"
+
+
+def _words(text: str) -> list[str]:
+    account = re.sub(r"Where the time went.*?\n *\n", "", text + "\n\n", flags=re.DOTALL)
+    return [word for word in re.findall(r"[^\s\d`'\",.:()]+", account) if len(word) > 3 and word.isascii()]
+
+
+if __name__ == "__main__":
+    from tools.zoo.__main__ import entries
+
+    write(entries(), {})

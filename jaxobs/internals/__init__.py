@@ -29,7 +29,7 @@ from jaxobs.internals.listeners import (
 from jaxobs.internals.programs import (
     fingerprint, fingerprint_and_whether_in_key, repeated, result_shapes, spans_processes,
 )  # fmt: skip
-from jaxobs.internals.source_files import is_jax_function, user_function
+from jaxobs.internals.source_files import exported, is_jax_function, user_function
 from jaxobs.internals.tracing import forget_trace, running_trace
 from jaxobs.internals.tracing import TraceState, hide_frames, is_jit_function, own_jit, programs_of, trace_state
 from jaxobs.internals.context import tree_util

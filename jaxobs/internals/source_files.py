@@ -179,6 +179,12 @@ def is_jax_function(fun: Any) -> bool:
     while isinstance(fun, functools.partial):
         fun = fun.func
     module = getattr(fun, "__module__", None)
-    if not isinstance(module, str) or module.split(".")[0] != "jax":
+    if not isinstance(module, str) or module.split(".")[0] != "jax" or exported(fun) is not None:
         return False
     return getattr(fun, "__wrapped__", None) is None
+
+
+def exported(fun: Any) -> Any:
+    """Returns the program of `jax.export` whose method `call` this is; None for any other function."""
+    program = getattr(fun, "__self__", None)
+    return program if type(program).__module__.startswith("jax._src.export") else None

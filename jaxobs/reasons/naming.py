@@ -14,6 +14,8 @@ def identity(fun: Any, name: str) -> Hashable:
     """Returns what is equal when a function object is created again: its code, or a primitive and its parameters."""
     if is_primitive(fun):
         return _primitive_identity(fun, name)
+    if (program := internals.exported(fun)) is not None:
+        return (program.fun_name, str(program.in_avals))
     code = getattr(unwrapped(fun), "__code__", None)
     return code if isinstance(code, types.CodeType) else name
 
@@ -69,7 +71,7 @@ def unwrapped(fun: Any) -> Any:
     for _ in range(32):
         if isinstance(fun, functools.partial):
             fun = fun.func
-        elif isinstance(fun, types.MethodType):
+        elif isinstance(fun, types.MethodType) and internals.exported(fun) is None:
             inner = internals.user_function(fun)
             fun = fun.__func__ if inner is fun else inner
         elif getattr(fun, "__wrapped__", None) is not None:
@@ -82,6 +84,8 @@ def unwrapped(fun: Any) -> Any:
 def function_name(fun: Any) -> str | None:
     """`module.qualname` of the user's function; None where it has none."""
     fun = unwrapped(fun)
+    if (program := internals.exported(fun)) is not None:
+        return str(program.fun_name)
     qualname = getattr(fun, "__qualname__", None)
     if not isinstance(qualname, str):
         fun = type(fun)
@@ -92,7 +96,7 @@ def function_name(fun: Any) -> str | None:
 
 def made_at(fun: Any) -> str | None:
     """`file:line` of the code that makes it; None where it has none."""
-    code = getattr(unwrapped(fun), "__code__", None)
+    code = None if internals.exported(fun) is not None else getattr(unwrapped(fun), "__code__", None)
     return f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}" if isinstance(code, types.CodeType) else None
 
 

@@ -426,6 +426,23 @@ def test_libraries_are_named_by_the_users_function(compiled: list[Compilation]) 
     assert all(name.startswith(__name__) for name in names)
 
 
+def test_an_exported_program_has_the_name_of_its_function(compiled: list[Compilation]) -> None:
+    """JAX calls each of them `call`; a program for each size is no function made again."""
+    from jax import export
+
+    def classify(rows: jax.Array) -> jax.Array:
+        return rows * 2
+
+    sizes = [jnp.ones(2), jnp.ones(3)]
+    programs = [export.export(jax.jit(classify))(rows) for rows in sizes]
+    for program, rows in zip(programs, sizes, strict=True):
+        jax.jit(program.call)(rows)
+    again = export.export(jax.jit(classify))(sizes[0])
+    jax.jit(again.call)(sizes[0])
+    found = [(each.function, each.eager, each.cause) for each in compiled if each.function == "classify"]
+    assert found == [("classify", False, cause) for cause in ("first_call", "first_call", "new_function")]
+
+
 def test_listeners_removed_by_somebody_are_put_back(compiled: list[Compilation]) -> None:
     from jax import monitoring
 

@@ -76,6 +76,10 @@ OWN = Row(own_jax() or NEWEST, (own_python(),))
 """Row of the interpreter that runs this."""
 RAY = Row("0.10.2", ("3.11", "3.12", "3.13"), packages=("ray[serve]==2.60.0",), name="ray")
 """Ray is large, and pins packages that others want newer."""
+BENTOML = Row("0.10.2", ("3.11", "3.12", "3.13"), packages=("bentoml==1.4.40",), name="bentoml")
+"""BentoML holds back OpenTelemetry and others."""
+TRITON = Row("0.6.2", ("3.11", "3.12", "3.13"), packages=("nvidia-pytriton==0.7.0",), name="triton")
+"""A server of Triton for CPUs, with its Python backend; the package refuses NumPy 2, which newer JAX needs."""
 TRACKERS = Row(
     "0.10.2",
     ("3.11", "3.12", "3.13"),
@@ -154,9 +158,9 @@ ZOO_MAXTEXT = Row(
     name="zoo-maxtext",
 )
 """Packages that MaxText's training imports; not in `GROUPS`, for MaxText itself comes as a folder of sources."""
-_ZOO = (ZOO, ZOO_BRAX)
+_ZOO, SERVERS = (ZOO, ZOO_BRAX), (RAY, BENTOML, TRITON)
 GROUPS = {
-    "all": (*MATRIX, RAY, TRACKERS, XPROF, *_ZOO), "matrix": MATRIX, "ray": (RAY,), "trackers": (TRACKERS,),
+    "all": (*MATRIX, *SERVERS, TRACKERS, XPROF, *_ZOO), "matrix": MATRIX, "ray": SERVERS, "trackers": (TRACKERS,),
     "xprof": (XPROF,), "zoo": _ZOO, "fuzz": (FUZZ,), "free-threaded": (FREE_THREADED,),
 }  # fmt: skip
 

@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -18,7 +19,7 @@ import time
 import urllib.error
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,7 +30,7 @@ from helpers.paths import ROOT
 from helpers.requirements import package
 from helpers.waiting import HANG_SECONDS, until
 
-from tools.environments import RAY
+from tools.environments import BENTOML, RAY, TRITON
 from tools.ports import free_port
 
 THREADS, PER_THREAD = 8, 50
@@ -43,8 +44,13 @@ def running(
     program: str, *arguments: str, ready: int, python: str | pathlib.Path = sys.executable, **variables: str
 ) -> Iterator[None]:
     """An example in a process group of its own, from when its port `ready` answers until it is interrupted."""
+    with running_command([str(python), str(ROOT / "examples" / program), *arguments], ready, variables):
+        yield
+
+
+@contextlib.contextmanager
+def running_command(command: Sequence[str], ready: int, variables: Mapping[str, str]) -> Iterator[None]:
     known = {**os.environ, "JAX_PLATFORMS": "cpu", **variables}
-    command = [str(python), str(ROOT / "examples" / program), *arguments]
     with tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen(command, env=known, stdout=output, stderr=output, start_new_session=True)
         try:
@@ -62,9 +68,9 @@ def running(
                 process.wait()
 
 
-def wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
+def wait_for(port: int, process: subprocess.Popen[bytes] | None = None) -> None:
     deadline = time.monotonic() + 120
-    while process.poll() is None and time.monotonic() < deadline:
+    while (process is None or process.poll() is None) and time.monotonic() < deadline:
         try:
             socket.create_connection(("127.0.0.1", port), timeout=1).close()
             return
@@ -165,6 +171,27 @@ def test_exactly_the_cold_requests_are_marked_cold() -> None:
         assert served.metrics()['jax_requests_total{route="/predict",cold="true",outcome="ok"}'] == 3
 
 
+def test_exported_programs(tmp_path: pathlib.Path) -> None:
+    """Programs of `jax.export`, read from files, are known by the name of the function that they were made from."""
+    package("flatbuffers")
+    write = [sys.executable, str(ROOT / "examples" / "serve_exported.py"), "--export", str(tmp_path)]
+    subprocess.run(write, env={**os.environ, "JAX_PLATFORMS": "cpu"}, check=True)
+    with Served().running("serve_exported.py", str(tmp_path), "--warm", "1,4") as served:
+        assert [cold for _, cold, _ in predict(served, (1, 3, 5, 16, 2))] == [False, False, True, False, False]
+        assert served.routes()["model"]["requests"] == {"true": {"ok": 1}, "false": {"ok": 4}}
+        compiled = 'jax_compilations_total{function="classify",cause="first_call",cache="disabled"}'
+        assert served.metrics()[compiled] == 3
+
+
+ASKED = (1, 2, 3, 3, 1, 4, 4)
+COLD = [False, False, True, False, False, True, False]
+"""Sizes of requests, of which the servers below compile the first two before, and the answers that were cold."""
+
+
+def told_exactly(found: Served) -> None:
+    assert found.routes()["doubled"]["requests"] == {"true": {"ok": 2}, "false": {"ok": 5}}
+
+
 @pytest.mark.ray
 def test_ray_serve(tmp_path: pathlib.Path) -> None:
     """A replica of Ray Serve, in an environment of its own, tells its requests at an endpoint of its own."""
@@ -189,9 +216,57 @@ def test_ray_serve(tmp_path: pathlib.Path) -> None:
 
     with running("serve_ray.py", *arguments, ready=found.metrics_port, python=python, **quiet):
         until(routed)
-        cold = [json.loads(ask(f"?size={size}"))["cold"] for size in (1, 2, 3, 3, 1, 4, 4)]
-        assert cold == [False, False, True, False, False, True, False]
-        assert found.routes()["doubled"]["requests"] == {"true": {"ok": 2}, "false": {"ok": 5}}
+        assert [json.loads(ask(f"?size={size}"))["cold"] for size in ASKED] == COLD
+        told_exactly(found)
+
+
+@pytest.mark.ray
+def test_bentoml(tmp_path: pathlib.Path) -> None:
+    """The worker of a service of BentoML counts what its method computes and what its HTTP server answers."""
+    python, found = interpreter(BENTOML), Served()
+    quiet = {"BENTOML_DO_NOT_TRACK": "1", "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    with running(
+        "serve_bentoml.py", "--port", str(found.port), ready=found.metrics_port, python=python,
+        JAXOBS_PORT=str(found.metrics_port), **quiet,
+    ):  # fmt: skip
+        wait_for(found.port)
+        with found.connected() as connection:
+            answers = [json.loads(post(connection, "/predict", size=size).read()) for size in ASKED]
+        assert [each["cold"] for each in answers] == COLD
+        told_exactly(found)
+        assert found.routes()["/predict"]["requests"] == {"true": {"ok": 2}, "false": {"ok": 5}}
+
+
+@pytest.mark.ray
+def test_triton(tmp_path: pathlib.Path) -> None:
+    """A model of Triton's Python backend, in a real server of Triton."""
+    python, found = interpreter(TRITON), Served()
+    asked = "import pytriton as p, sysconfig as s; print(p.__path__[0], *s.get_config_vars('LIBDIR', 'VERSION'))"
+    done = subprocess.run([python, "-c", asked], capture_output=True, text=True, check=True)
+    package, libraries, version = map(pathlib.Path, done.stdout.split())
+    server, stub = package / "tritonserver", "triton_python_backend_stub"
+    shutil.copytree(server / "backends", tmp_path / "backends")
+    shutil.copy(server / "python_backend_stubs" / version / stub, tmp_path / "backends" / "python" / stub)
+    shutil.copytree(ROOT / "examples" / "triton", tmp_path / "models")
+    (tmp_path / "models" / "doubled" / "1" / "jaxobs").symlink_to(ROOT / "jaxobs")
+    program = [
+        str(server / "bin" / "tritonserver"), "--model-repository", str(tmp_path / "models"),
+        "--backend-directory", str(tmp_path / "backends"), "--http-port", str(found.port),
+        "--allow-grpc", "false", "--allow-metrics", "false",
+    ]  # fmt: skip
+    quiet = {
+        "JAXOBS_PORT": str(found.metrics_port),
+        "PATH": f"{pathlib.Path(python).parent}:{os.environ['PATH']}",
+        "LD_LIBRARY_PATH": f"{package.parent / 'nvidia_pytriton.libs'}:{libraries}",
+    }
+    with running_command(program, found.port, quiet), found.connected() as connection:
+        cold = []
+        for size in ASKED:
+            rows = {"name": "rows", "datatype": "FP32", "shape": [size], "data": [1.0] * size}
+            answer = json.loads(post(connection, "/v2/models/doubled/infer", inputs=[rows]).read())
+            cold.append({each["name"]: each["data"][0] for each in answer["outputs"]}["cold"])
+        assert cold == COLD
+        told_exactly(found)
 
 
 # -------------------------------------------------------------------------------------------- a language model

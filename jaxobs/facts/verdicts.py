@@ -58,6 +58,9 @@ class Account:
     """Seconds by category of time, for categories that have any; together, the time from `since` to `until`."""
     share_in_steps: float | None = None
     """Share of the time since the first step that steps took, from 0 to 1; None before it."""
+    each_step: Mapping[str, float] = field(default_factory=dict)
+    """Averages over the steps of the loop with the most steps: `callbacks` (calls of Python by compiled programs),
+    `callback_seconds`, `pauses` (of Python's garbage collector), `pause_seconds`; without those that are 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,6 +44,34 @@ class RunState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HostCallback:
+    """Calls of a Python function by compiled programs, as by `jax.pure_callback` and `jax.debug.print`."""
+
+    function: str
+    line: str
+    """`file:line` at which the function begins; of a function of JAX's, the line that asked for it, or empty."""
+    calls: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostWork:
+    """Python that holds a program up besides the program itself, on all threads, while jaxobs was installed."""
+
+    callbacks: tuple[HostCallback, ...] = ()
+    """The most seconds first; empty on Python 3.11, which does not say."""
+    pauses: Mapping[str, int] = field(default_factory=dict)
+    """Pauses of the garbage collector by generation, and their seconds; then those since the first step."""
+    pause_seconds: Mapping[str, float] = field(default_factory=dict)
+    step_pauses: int = 0
+    step_pause_seconds: float = 0.0
+    pause_line: str | None = None
+    """`file:line` that the program was at for most of the seconds, of pauses of 1 ms and more; None if unknown."""
+    recent: Mapping[str, float] = field(default_factory=dict)
+    """Seconds of `callbacks` and of `pauses` in the last ten minutes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TimeState:
     """The time of this process since it was started: every second in exactly one category."""
 
@@ -76,5 +104,6 @@ class TimeState:
     """`file:line` of the program that waited longest for checkpoint operations, in all; None if unknown."""
     serves: bool = False
     """Whether a server calls functions, or tasks of a thread pool do: between two calls the process rests."""
+    host: HostWork | None = None
     run: RunState | None = None
     """None if no `run_id` is set, and until the backend is initialized."""

@@ -1,7 +1,7 @@
 """Parts of a process's time: work, what is ordinary besides, and what lies beyond that, with its place."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from jaxobs.facts.inputs import InputState
 from jaxobs.facts.loops import HostLine, LoopState
 from jaxobs.facts.snapshot import Snapshot
 from jaxobs.facts.verdicts import Account
-from jaxobs.facts.wall import TimeState
+from jaxobs.facts.wall import HostWork, TimeState
 
 ACCOUNTED = 0.8
 """Share of the time since the first step from which on it suffices that steps and evaluation took it."""
@@ -96,14 +96,21 @@ def _span(seconds: Mapping[str, float], first: str, snapshot: Snapshot, of: str 
     return Span(of=of or whole, first=first, total=total, worked=worked, rest=rest, beyond=beyond)
 
 
-def account(wall: TimeState) -> Account:
+def account(wall: TimeState, loops: Sequence[LoopState] = ()) -> Account:
     """Returns the account that the verdict rests on."""
+    made, host = max((each.steps for each in loops if each.steps_counted), default=0), wall.host or HostWork()
+    each_step = {
+        "callbacks": sum(each.calls for each in host.callbacks),
+        "callback_seconds": sum(each.seconds for each in host.callbacks),
+        "pauses": host.step_pauses, "pause_seconds": host.step_pause_seconds,
+    }  # fmt: skip
     steps, before = wall.seconds.get("step", 0.0), wall.seconds.get("init", 0.0)
     return Account(
         since=wall.started,
         until=wall.started + wall.wall_seconds,
         seconds={name: seconds for name, seconds in wall.seconds.items() if seconds > 0.0},
         share_in_steps=steps / max(wall.wall_seconds - before, 1e-9) if steps else None,
+        each_step={name: value / made for name, value in each_step.items() if value and made},
     )
 
 

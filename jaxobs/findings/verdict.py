@@ -214,7 +214,7 @@ def _on_time(snapshot: Snapshot) -> Verdict:
     if snapshot.wall is None:
         told = f"Nothing found, but the log does not say where the time went: {_told(snapshot)}."
         return Verdict(verdict="watch", headline=told)
-    account, spans = parts.account(snapshot.wall), parts.spans(snapshot)
+    account, spans = parts.account(snapshot.wall, snapshot.loops), parts.spans(snapshot)
     for span in spans:
         if not span.is_accounted_for:
             return Verdict(verdict="watch", headline=_lacking(span, snapshot), account=account)

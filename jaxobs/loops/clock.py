@@ -86,6 +86,8 @@ class Clock:
         self._processors: dict[int, Processor] = {}
         self.lines: dict[tuple[str, str], float] = {}
         """Seconds by line and category."""
+        self._backs: set[str] = set()
+        """Lines that compiled programs had run."""
         self._in_jax: dict[str, InJax] = {}
         self._differences: defaultdict[str, float] = defaultdict(float)
         """Seconds of finite differences, by the line that has SciPy take them."""
@@ -282,6 +284,8 @@ class Clock:
     def _note(self, wall: Wall, look: Look, category: str) -> None:
         spot = look.spot
         self._add(spot.line, category, look.seconds)
+        if spot.called_back and len(self._backs) < MOST_LINES:
+            self._backs.add(spot.line)
         if spot.differences:
             self._differences[spot.differences] += look.seconds
         if category == "eval":
@@ -331,9 +335,10 @@ class Clock:
         firsts = {each[0][1]: each for each in reversed(lines)}.values()
         shown += [each for each in firsts if each[1] > LEAST_SECONDS and each not in shown]
         return tuple(
-            HostLine(line=line, category=category, seconds=seconds, share=seconds / total, paces=line in paces)
+            HostLine(line=line, category=category, seconds=seconds, share=seconds / total, paces=line in paces,
+                     called_back=category == "idle" and line in self._backs)
             for (line, category), seconds in shown
-        )
+        )  # fmt: skip
 
     def dispatching(self, loop: str) -> HostLine | None:
         """Returns the seconds of dispatching that counted as steps, at the line with most; None if there were none."""

@@ -1,5 +1,6 @@
 """Time of this process by category, and of the run that the process is an attempt of."""
 
+import dataclasses
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,6 +8,7 @@ from dataclasses import dataclass, field
 from jaxobs.base.process import started
 from jaxobs.facts.wall import TIME_CATEGORIES, RunState, TimeState
 from jaxobs.state.checkpoints import Checkpoints, Mark
+from jaxobs.state.host_work import HostMeter
 from jaxobs.state.wall import Wall
 
 
@@ -41,7 +43,7 @@ def unsaved_work(wall: Wall, checkpoints: Checkpoints) -> Mark:
     return Mark(max(0, wall.steps - latest.steps), max(0.0, wall.seconds()["step"] - latest.step_seconds))
 
 
-def time_state(wall: Wall, checkpoints: Checkpoints, runs: Runs) -> TimeState:
+def time_state(wall: Wall, checkpoints: Checkpoints, runs: Runs, meter: HostMeter | None = None) -> TimeState:
     """Returns the account of the time up to now."""
     seconds = wall.seconds()
     total = sum(seconds.values())
@@ -49,7 +51,10 @@ def time_state(wall: Wall, checkpoints: Checkpoints, runs: Runs) -> TimeState:
     lost = {name: value for name, value in (seconds if run is None else run.seconds).items() if name != "step"}
     if run is not None:
         lost |= {"down": run.down_seconds, "redone": run.redone_seconds or 0.0}
-    recent = wall.lately.added(total, seconds | {"evaluations": wall.evaluations})[1]
+    host = (meter or HostMeter()).frozen(wall.began + seconds["init"] if seconds["step"] > 0.0 else None)
+    held = {"callbacks": sum(each.seconds for each in host.callbacks), "pauses": sum(host.pause_seconds.values())}
+    recent = wall.lately.added(total, seconds | held | {"evaluations": wall.evaluations})[1]
+    host = dataclasses.replace(host, recent={name: recent.pop(name) for name in held})
     return TimeState(
         seconds=seconds, counted=wall.counted(seconds), category=wall.category,
         evaluations=int(recent.pop("evaluations")), recent=recent, wall_seconds=total, started=started(),
@@ -57,7 +62,7 @@ def time_state(wall: Wall, checkpoints: Checkpoints, runs: Runs) -> TimeState:
         lost={name: value for name, value in sorted(lost.items(), key=lambda each: -each[1]) if value > 0.0},
         checkpoints=checkpoints.frozen(),
         checkpoint_line=max(checkpoints.lines.copy(), key=checkpoints.lines.__getitem__, default=None),
-        serves=wall.serves, run=run,
+        serves=wall.serves, run=run, host=host,
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from jaxobs.facts.functions import FunctionState
 from jaxobs.facts.memory import DeviceState
 from jaxobs.facts.standing import Standing
 from jaxobs.state.checkpoints import Checkpoints
+from jaxobs.state.host_work import HostMeter
 from jaxobs.state.input_waits import Inputs
 from jaxobs.state.routes import Routes
 from jaxobs.state.runs import Runs, time_state
@@ -24,7 +25,7 @@ def standing(
     """Returns the state at this moment from `Store.part`; `peak_flops` is a device's, where it is set."""
     loops = loop_states(part, functions, devices, peak_flops)
     return Standing(
-        wall=time_state(part(Wall), part(Checkpoints), part(Runs)),
+        wall=time_state(part(Wall), part(Checkpoints), part(Runs), part(HostMeter)),
         # Four digits are more than a picture shows.
         loops=tuple(dataclasses.replace(each, recent=tuple(float(f"{s:.4g}") for s in each.recent)) for each in loops),
         inputs=part(Inputs).frozen(),

@@ -30,6 +30,7 @@ from jaxobs.state.call_stats import CallStats
 from jaxobs.state.checkpoints import Checkpoints
 from jaxobs.state.event_rings import EventRings
 from jaxobs.state.function_rows import FunctionRows
+from jaxobs.state.host_work import HostMeter
 from jaxobs.state.input_waits import Inputs
 from jaxobs.state.open_phases import OpenPhases, Read, unread
 from jaxobs.state.parts import CacheTotals, Holdings, KeptFindings, ProcessFacts, ProfileSamples
@@ -332,7 +333,7 @@ class Store:
         self._place()
         platform, run = internals.default_platform(), (self.settings.run_id, self.part(Runs).last_exit)
         routes, in_flight = self.part(Routes).frozen(), self.part(Routes).in_flight()
-        wall = time_state(self.part(Wall), self.part(Checkpoints), self.part(Runs))
+        wall = time_state(self.part(Wall), self.part(Checkpoints), self.part(Runs), self.part(HostMeter))
         inputs, watched, moved = self.part(Inputs).frozen(), watched_states(self.part), self.part(Transfers).frozen()
         with self._lock:
             return Snapshot(

@@ -18,7 +18,7 @@ from jaxobs.facts.loops import HostLine, HostWait, LoopState
 from jaxobs.facts.numbers import NonFinite, WatchedState
 from jaxobs.facts.requests import Latency, RecentRequests, RequestCompilation, RequestRecord, RouteState
 from jaxobs.facts.steps import Step
-from jaxobs.facts.wall import TimeState
+from jaxobs.facts.wall import HostCallback, HostWork, TimeState
 from jaxobs.findings import all_kinds
 from jaxobs.findings.cases import Scene
 from jaxobs.findings.standing import Standing
@@ -300,6 +300,38 @@ def test_a_large_part_of_the_time_is_a_finding(category: str, kind: str, severit
     assert bool(found(loops=ended, wall=wall(**much))) == (category != "idle"), (
         "what comes after the training is no loss"
     )
+
+
+HELD = HostWork(
+    callbacks=(HostCallback(function="m.look_up", line="a.py:2", calls=270, seconds=8.0),
+               HostCallback(function="jax.debug.print", line="a.py:9", calls=30, seconds=1.0)),
+    pauses={"0": 90, "2": 9}, pause_seconds={"0": 1.0, "2": 29.0}, step_pauses=50, step_pause_seconds=26.0,
+    pause_line="a.py:7", recent={"callbacks": 9.0, "pauses": 26.0},
+)  # fmt: skip
+
+
+def test_callbacks_and_pauses_that_take_part_of_the_steps() -> None:
+    """With the figures of a step; not a twentieth of the time, not what is over, and not twice."""
+    loop, much = dataclasses.replace(LOOP, lines=(), steps=100), wall(init=20.0, step=100.0)
+
+    def told(loop: LoopState = loop, much: TimeState = much, **host: Any) -> list[tuple[str, Any, str]]:
+        state = dataclasses.replace(much, host=dataclasses.replace(HELD, **host))
+        cases = found(loops=(loop,), wall=state)
+        assert {each.finding for each in cases} <= {"host_bound"}
+        return [(each.severity, each.where, each.summary) for each in cases]
+
+    callbacks, pauses = sorted(told())
+    assert callbacks == ("info", "a.py:2", "Calls of Python by compiled programs take 9 % of the time since the first "
+                         "step, 3 in a step, above all `m.look_up` at a.py:2.")  # fmt: skip
+    assert pauses == ("warning", "a.py:7", "Pauses of Python's garbage collector take 26 % of the time since the first "
+                      "step, 0.5 in a step, above all at a.py:7.")  # fmt: skip
+    assert told(recent={"callbacks": 4.9, "pauses": 4.9}) == told(callbacks=(), step_pause_seconds=0.9) == []
+    assert told(dataclasses.replace(loop, ended=NOW - 30, mean_seconds=0.1)) == [], "it is over"
+    looks = (HostLine(line="a.py:4", category="idle", seconds=8.0, share=0.08, called_back=True),)
+    seen = told(dataclasses.replace(loop, lines=looks), wall(step=92.0, idle=8.0), callbacks=(), step_pause_seconds=0.0)
+    assert [(severity, line) for severity, line, _ in seen] == [("info", "a.py:4")]
+    (once,) = told(LOOP, wall(init=20.0, step=60.0, idle=40.0), step_pause_seconds=0.0)
+    assert once[1] == "a.py:4" and "above all `m.look_up` at a.py:2" in once[2]
 
 
 @pytest.mark.parametrize(("saves", "severity"), [(5, "warning"), (4, "info")])

@@ -19,6 +19,7 @@ from jaxobs.internals.transfers import Moved
 from jaxobs.metrics.subjects.host import METRICS as HOST
 from jaxobs.state.checkpoints import Checkpoints, Mark
 from jaxobs.state.generations import Generation
+from jaxobs.state.host_work import HostMeter
 from jaxobs.state.input_waits import Inputs
 from jaxobs.state.loops import Loops
 from jaxobs.state.routes import Routes
@@ -51,6 +52,7 @@ def full_store() -> Store:
     store.set_program("train.step", last.time, instructions=instructions, flops=12.0, memory=sizes)
     store.record(CacheLookup(time=1.0, function="train.step", result="hit", key="jit_step-1", saved_seconds=12.0))
     store.record(OutOfMemory(time=2.0, function="train.step", stage="run", error="E", message="m", device="gpu:0"))
+    store.part(HostMeter).called("train.look_up", "train.py:3", 0.25)
     stats = store.call_stats("train.step")
     for _ in range(3):
         next(stats.counter)

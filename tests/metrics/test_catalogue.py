@@ -40,7 +40,7 @@ def test_every_help_is_one_sentence_of_its_own() -> None:
 def test_names_carry_their_unit_and_their_owner() -> None:
     """Base units, in the name, before `_total`; `jax_` for the workload, `jaxobs_` for the observer, or a device's."""
     for metric in METRICS:
-        assert metric.name.startswith(("jax_", "accelerator_", "jaxobs_", "process_"))
+        assert metric.name.startswith(("jax_", "accelerator_", "jaxobs_", "process_", "python_gc_"))
         assert metric.name.removesuffix("_total").endswith(metric.unit), metric.name
         assert metric.unit in ("", "seconds", "bytes", "ratio", "watts", "joules", "celsius", "hertz")
     assert len({metric.name for metric in METRICS}) == len(METRICS)

@@ -707,6 +707,32 @@ def hashes_that_jax_logs() -> list[str]:
 
 
 @scenario
+def host_callbacks() -> None:
+    """Three calls in a step, if Python says when code runs: two of one function, and one that prints."""
+
+    def look_up(x):
+        return np.asarray(x)
+
+    @user
+    def calls_back(x):
+        shape = jax.ShapeDtypeStruct((), np.float32)
+        jax.debug.print("", ordered=True)
+        return jax.pure_callback(look_up, shape, jax.pure_callback(look_up, shape, x) + 1)
+
+    def counted():
+        return {each.function.rpartition(".")[2]: (each.calls, each.line.rpartition(":")[2])
+                for each in jaxobs.snapshot().wall.host.callbacks if each not in before}  # fmt: skip
+
+    before = jaxobs.snapshot().wall.host.callbacks
+    jitted, first = jax.jit(calls_back), look_up.__code__.co_firstlineno
+    for _ in range(10):
+        jitted(ones()).block_until_ready()
+    jax.effects_barrier()
+    expected = {"look_up": (20, str(first)), "print": (10, str(first + 6))}
+    check("calls and lines", expected if hasattr(sys, "monitoring") else {}, counted())
+
+
+@scenario
 def device_seconds() -> None:
     def wait(x):
         time.sleep(0.2)

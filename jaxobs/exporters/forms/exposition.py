@@ -33,7 +33,7 @@ _BY_URGENCY = sorted(METRICS, key=lambda metric: "function" in metric.labels)
 """Metrics in the order in which they are admitted: if there are too many series, functions are what there is too much
 of."""
 
-_CLIENTS = "process_"
+_CLIENTS = ("process_", "python_gc_")
 """Metrics that `prometheus_client` brings into its registry itself."""
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from jaxobs.facts.snapshot import Snapshot
+from jaxobs.facts.wall import HostWork
 from jaxobs.metrics.metric import Labels, Metric, Value
 
 
@@ -10,8 +11,24 @@ def _figure(name: str) -> Callable[[Snapshot], list[tuple[Labels, Value]]]:
     return lambda s: [((), s.host[name])] if name in s.host else []
 
 
-METRICS = tuple(
-    Metric(name, help, _figure(name))
+def _work(s: Snapshot) -> HostWork:
+    return HostWork() if s.wall is None else s.wall.host or HostWork()
+
+
+def _callbacks(figure: str) -> Callable[[Snapshot], list[tuple[Labels, Value]]]:
+    def read(s: Snapshot) -> list[tuple[Labels, Value]]:
+        found: dict[Labels, float] = {}
+        for each in _work(s).callbacks:
+            found[(each.function,)] = found.get((each.function,), 0) + getattr(each, figure)
+        return [*found.items()]
+
+    return read
+
+
+_GENERATIONS = (("generation", ("0", "1", "2")),)
+
+METRICS = (
+    *(Metric(name, help, _figure(name))
     for name, help in {
         "process_resident_memory_bytes": "Memory of the process that is in the host's memory.",
         "process_virtual_memory_bytes": "Address space of the process.",
@@ -32,5 +49,15 @@ METRICS = tuple(
         "jax_container_cpu_cfs_throttled_seconds_total":
             "Time for which threads were halted because the quota was used up, summed over processors.",
         "jaxobs_event_log_left_bytes": "Bytes that the event log's disk had left when it was last written to.",
-    }.items()
+    }.items()),
+    Metric("python_gc_collections_total", "Collections of Python's garbage collector since jaxobs was installed.",
+           lambda s: [((name,), count) for name, count in _work(s).pauses.items()], ("generation",),
+           values=_GENERATIONS),
+    Metric("jax_gc_pause_seconds_total", "Time for which Python's garbage collector halted the program.",
+           lambda s: [((name,), took) for name, took in _work(s).pause_seconds.items()], ("generation",),
+           values=_GENERATIONS),
+    Metric("jax_host_callbacks_total", "Calls of a Python function by compiled programs, as by `jax.pure_callback`; "
+           "absent on Python 3.11.", _callbacks("calls"), ("function",)),
+    Metric("jax_host_callback_seconds_total", "Time of these calls, on whatever thread.", _callbacks("seconds"),
+           ("function",)),
 )  # fmt: skip

@@ -11,7 +11,7 @@ from jaxobs.views.story.ending import ending
 from jaxobs.views.story.functions import FunctionStory, Story
 from jaxobs.views.terminal.findings import STYLES, headline
 from jaxobs.views.terminal.lines import Column, Line, Surface, heading, plain, row, section, sentence, titled
-from jaxobs.views.terminal.overview import loops
+from jaxobs.views.terminal.overview import host_work, loops
 from jaxobs.views.terminal.text import clock, duration, short
 from jaxobs.views.terminal.wall import BY_LINE, goodput, host_lines, wall
 
@@ -49,7 +49,7 @@ def _process(story: Story, others: int, surface: Surface, all_of: bool) -> Itera
         parts = (
             ("Where the time went", goodput(time), wall(time, surface, None)),
             (BY_LINE, "", host_lines(going, surface, None)),
-            ("Steps", "", loops(going, surface, None)),
+            ("Steps", "", [*loops(going, surface, None), *host_work(story.snapshot, surface)]),
         )
         for title, summary, rows in parts:
             yield from (*titled(title, summary, surface), *rows) if rows else ()

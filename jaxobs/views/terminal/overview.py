@@ -13,6 +13,7 @@ from jaxobs.facts.loops import LoopState
 from jaxobs.facts.numbers import WatchedState
 from jaxobs.facts.requests import Latency, RouteState
 from jaxobs.facts.snapshot import Snapshot
+from jaxobs.findings.parts import account
 from jaxobs.views.terminal import functions, memory, sections
 from jaxobs.views.terminal.findings import findings
 from jaxobs.views.terminal.frame import ROOMY, Overview, framed
@@ -85,7 +86,7 @@ def _training(snapshot: Snapshot, surface: Surface, height: int | None, roomy: b
     """Steps, time, input and watched values; in a low terminal a line each below one title, and no good news."""
     part = _part(height, 8)
     found = {
-        "loops": loops(snapshot.loops, surface, part),
+        "loops": [*loops(snapshot.loops, surface, part), *(host_work(snapshot, surface) if roomy else [])],
         "wall": wall(snapshot.wall, surface, None if roomy else 1),
         "lines": host_lines(snapshot.loops, surface, part if roomy else 0),
         "inputs": inputs(snapshot.inputs, surface, part if roomy else 1),
@@ -184,6 +185,20 @@ def loops(states: Sequence[LoopState], surface: Surface, most: int | None) -> li
     """A line for each loop, those that continued last first; at most `most`."""
     ordered = sorted(states, key=lambda each: -(each.ended or 0.0))
     return [_line(each, surface) for each in ordered[:most]]
+
+
+def host_work(snapshot: Snapshot, surface: Surface) -> list[Line]:
+    """A line with the callbacks of a step and, where they take a hundredth of it, the garbage collector's pauses."""
+    each = {} if snapshot.wall is None else account(snapshot.wall, snapshot.loops).each_step
+    least = 0.01 * max((state.mean_seconds or 0.0 for state in snapshot.loops), default=0.0)
+    told = [
+        f"{each[name]:.3g} {words} ({duration(each[seconds])})"
+        for name, seconds, words, bound in (
+            ("callbacks", "callback_seconds", "calls of Python by compiled programs", 0.0),
+            ("pauses", "pause_seconds", "pauses of the garbage collector", least),
+        ) if each.get(seconds, 0.0) > bound
+    ]  # fmt: skip
+    return [[(" in a step", "program"), *plain(f"  {surface.joined(told, 12)}")]] if told else []
 
 
 def _line(state: LoopState, surface: Surface) -> Line:

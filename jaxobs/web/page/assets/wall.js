@@ -24,7 +24,7 @@ function drawWall(snap) {
   setTitle($("wall-goodput"), "Share of the time that went into steps that were not lost");
   const run = time.run && [`run ${time.run.id}`, `attempt ${count(time.run.attempt)}`,
     time.run.redone_seconds == null ? "no checkpoint seen" : time.run.unsaved_steps > 0 && `${plural(time.run.unsaved_steps, "step")} (${seconds(time.run.unsaved_seconds)}) since the last checkpoint`];
-  pieces($("wall-told"), [`${span(whole)} in total`, `${page.recorded ? "at last" : "now"}: ${spaced(time.category)}`, ...(run || [])]);
+  pieces($("wall-told"), [`${span(whole)} in total`, `${page.recorded ? "at last" : "now"}: ${spaced(time.category)}`, ...(run || []), ...hostWork(snap)]);
   stacked($("wall-bar"), parts.map(([name, value]) => [name, value, wallColour(name)]), total);
   redraw($("wall-legend"), parts.map(([name, value]) => [name, seconds(value)]), () => parts.map(([name, value]) => {
     const item = swatch(WALL_NAMES[name] || spaced(name), wallColour(name));
@@ -33,6 +33,14 @@ function drawWall(snap) {
     return item;
   }));
   drawLines((snap.loops || []).flatMap((loop) => loop.lines || [])); // a recorded page may be older
+}
+
+// What compiled programs call back in a step, and the garbage collector's pauses where they take a hundredth of it.
+function hostWork(snap) {
+  const each = snap.verdict?.account?.each_step || {}; // a recorded page may be older
+  const least = 0.01 * Math.max(0, ...(snap.loops || []).map((loop) => loop.mean_seconds || 0));
+  const told = (name, spent, words, bound) => each[spent] > bound && `${Number(each[name].toPrecision(3))} ${words} in a step (${seconds(each[spent])})`;
+  return [told("callbacks", "callback_seconds", "callbacks", 0), told("pauses", "pause_seconds", "garbage collections", least)];
 }
 
 // A bar of the share of the time for each line that took much of it.

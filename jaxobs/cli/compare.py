@@ -1,28 +1,41 @@
-"""`jaxobs compare`: two runs compared by their event logs; a gate for canaries and upgrades."""
+"""`jaxobs compare`: two runs by their event logs, XLA dumps or profiles; a gate for canaries and upgrades."""
 
 import argparse
 import json
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from jaxobs.base.errors import MissingExtraError, did_you_mean
+from jaxobs.cli import profile
 from jaxobs.facts.events import plain
+from jaxobs.ops import xla_comparison
+from jaxobs.ops.doctor import xla_dumps
+from jaxobs.profiles import reading
 from jaxobs.views import comparing, terminal
 from jaxobs.views.comparing import Comparison, Loops, Measured, Run, Verdict
 from jaxobs.views.comparing.runs import FunctionFigures
+from jaxobs.views.terminal.lines import Line, Surface
 
 HELP = "compare two runs: what got worse, by how much and why"
 
 FINE, FINDINGS = 0, 1
+LOG, DUMPS, PROFILE = "an event log", "a folder of XLA dumps", "a profile"
+FOLDER = "a folder without XLA dumps"
 
 GROUPS = ("versions", "flags", "config", "devices", "commit", "program", "host", "programs")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments."""
-    parser.add_argument("before", metavar="A", help="event log of the run before: a file that --event-log wrote")
-    parser.add_argument("after", metavar="B", help="event log of the run after")
+    parser.add_argument(
+        "before",
+        metavar="A",
+        help="the run before: its event log, a folder that XLA_FLAGS=--xla_dump_to wrote, or a profile",
+    )
+    parser.add_argument("after", metavar="B", help="the same kind of the run after")
     parser.add_argument("--process", type=int, default=0, metavar="N", help="JAX's index of the process (default: 0)")
     parser.add_argument(
         "--loop", metavar="NAME", help="loop whose steps are compared (default: the one with the most time in A)"
@@ -46,6 +59,14 @@ def run(args: argparse.Namespace) -> int:
     Raises:
       JaxobsError: a log cannot be read or has no such process or loop, or a tolerance is not one.
     """
+    kinds = [_kind(each) for each in (args.before, args.after) if os.path.exists(each)] or [LOG]
+    if kinds[0] != kinds[-1] and not {*kinds} <= {PROFILE, FOLDER}:
+        raise comparing.NoRunError(
+            f"`{args.before}` is {kinds[0]}, and `{args.after}` is {kinds[-1]}. Give two of one kind."
+        )
+    if kinds[0] != LOG:
+        _only_of_logs(args, kinds[0])
+        return _dumps(args) if kinds[0] == DUMPS else _profiles(args)
     given = ((each, getattr(args, each.flag.replace("-", "_"), None)) for each in comparing.MEASURES)
     tolerances = {each.name: comparing.parse(each, text) for each, text in given if text is not None}
     wanted = _groups(args.same)
@@ -64,8 +85,39 @@ def run(args: argparse.Namespace) -> int:
             print(f"jaxobs: {note}", file=sys.stderr)
         print(json.dumps(as_json(comparison, rows, unlike, loops, verdict), indent=2, allow_nan=False))
     else:
-        _print(comparison, rows, unlike, loops, verdict)
+        _write(lambda surface: comparing.lay_out(comparison, rows, unlike, loops, verdict, surface))
     return FINDINGS if unlike or any(each.passed is False for each in rows) else FINE
+
+
+def _kind(path: str) -> str:
+    if os.path.isdir(path):
+        return DUMPS if xla_dumps.is_dump(Path(path)) else FOLDER
+    return PROFILE if path.endswith(reading.ENDING) else LOG
+
+
+def _only_of_logs(args: argparse.Namespace, kind: str) -> None:
+    given = [each.flag for each in comparing.MEASURES if getattr(args, each.flag.replace("-", "_"), None) is not None]
+    given += ["loop"] * (args.loop is not None) + ["same"] * bool(args.same and kind != DUMPS)
+    wrong = [each for each in _groups(args.same) if each not in ("programs", "flags")]
+    if given or wrong:
+        option = f"--{given[0]}" if given else f"--same {wrong[0]}"
+        what, more = (DUMPS, " Folders of XLA dumps have `--same programs,flags`.") if kind == DUMPS else (PROFILE, "")
+        raise comparing.ToleranceError(f"`{option}` compares event logs, and each of these is {what}.{more}")
+
+
+def _dumps(args: argparse.Namespace) -> int:
+    found = xla_comparison.compare(args.before, args.after)
+    unlike = [each for each in _groups(args.same) if each in found.groups]
+    if args.json:
+        print(json.dumps(xla_comparison.as_json(args.before, args.after, found, unlike), indent=2, allow_nan=False))
+    else:
+        _write(lambda surface: xla_comparison.lay_out(args.before, args.after, found, unlike, surface))
+    return FINDINGS if unlike else FINE
+
+
+def _profiles(args: argparse.Namespace) -> int:
+    before, after = reading.read(args.before), reading.read(args.after)
+    return profile.compare((args.before, args.after), before, after, as_object=args.json)
 
 
 def _loops(before: Run, after: Run, named: str | None) -> Loops:
@@ -148,17 +200,13 @@ def _run(run: Run) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _print(
-    comparison: Comparison, rows: Sequence[Measured], unlike: Sequence[str], loops: Loops, verdict: Verdict
-) -> None:
+def _write(lay_out: Callable[[Surface], list[Line]]) -> None:
     """Prints with colours on a terminal that has `rich`, plain everywhere else."""
     try:
         console = terminal.make_console("jaxobs compare") if sys.stdout.isatty() else None
     except MissingExtraError:
         console = None
     if console is None:
-        surface = terminal.plain_surface(sys.stdout)
-        sys.stdout.write(terminal.as_text(comparing.lay_out(comparison, rows, unlike, loops, verdict, surface)))
-        return
-    surface = terminal.console_surface(console)
-    console.print(terminal.coloured(comparing.lay_out(comparison, rows, unlike, loops, verdict, surface)))
+        sys.stdout.write(terminal.as_text(lay_out(terminal.plain_surface(sys.stdout))))
+    else:
+        console.print(terminal.coloured(lay_out(terminal.console_surface(console))))

@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
     for path, write in wanted:
         _write(path, write(found, args.source))
     if args.compare is not None:
-        return _compare(args, found, _read(args.compare, args.steps))
+        return compare((args.source, args.compare), found, _read(args.compare, args.steps), as_object=args.json)
     if STDOUT in [path for path, _ in wanted]:
         _tell(found.notes)
     elif args.json:
@@ -101,14 +101,14 @@ def _write(path: str, pieces: Iterable[bytes]) -> None:
         raise TraceError(f"`{path}` cannot be written: {error.strerror or error}. Name another file.") from None
 
 
-def _compare(args: argparse.Namespace, before: Reading, after: Reading) -> int:
+def compare(names: tuple[str, str], before: Reading, after: Reading, *, as_object: bool) -> int:
+    """Prints what differs between two profiles, given what the person called them."""
     compared = comparison.compare(before.profile, after.profile)
     notes = (*before.notes, *after.notes)
-    if args.json:
+    if as_object:
         _tell(notes)
         print(json.dumps(as_json(compared), indent=2, allow_nan=False))
     else:
-        names = args.source, args.compare
         _print(lambda surface: comparison_text.lay_out(compared, names, notes, surface))
     return FINE
 

@@ -3,8 +3,6 @@
 From Python 3.12 on the interpreter says when JAX's code around them begins and returns; Python 3.11 says nothing of it.
 """
 
-from __future__ import annotations
-
 import functools
 import sys
 import weakref

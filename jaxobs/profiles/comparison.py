@@ -88,13 +88,15 @@ def _sums(rows: Iterable[tuple[str | None, float]], divisor: float) -> dict[str,
 def _operations(
     before: Sequence[OperationTime], after: Sequence[OperationTime], divisors: tuple[float, float]
 ) -> tuple[Change, ...]:
-    """By name where what it does and where it comes from is the same, else by these."""
-    left, right = _by(before, _named), _by(after, _named)
-    changes = [_change(left[key], right[key], divisors) for key in left if key in right]
-    rest = _by([each for key, those in left.items() if key not in right for each in those], _placed)
-    others = _by([each for key, those in right.items() if key not in left for each in those], _placed)
-    changes += [_change(rest.get(key, []), others.get(key, []), divisors) for key in dict.fromkeys([*rest, *others])]
-    return _sorted(changes)
+    """By name where what it does and where it comes from is the same, else by these, else by the scope's last part."""
+    left, right, changes = list(before), list(after), list[Change]()
+    for key in (_named, _placed, _ended):
+        a, b = _by(left, key), _by(right, key)
+        changes += [_change(a[each], b[each], divisors) for each in a if each in b]
+        left = [row for each, those in a.items() if each not in b for row in those]
+        right = [row for each, those in b.items() if each not in a for row in those]
+    changes += [_change(those, [], divisors) for those in _by(left, _placed).values()]
+    return _sorted([*changes, *(_change([], those, divisors) for those in _by(right, _placed).values())])
 
 
 def _named(row: OperationTime) -> tuple[str | None, ...]:
@@ -104,6 +106,11 @@ def _named(row: OperationTime) -> tuple[str | None, ...]:
 def _placed(row: OperationTime) -> tuple[str | None, ...]:
     """Returns category and scope of an operation; its name if it has no scope."""
     return (row.function, row.category, row.scope) if row.scope is not None else _named(row)
+
+
+def _ended(row: OperationTime) -> tuple[str | None, ...]:
+    """Returns category and operation of JAX, whose scopes have other names in each version of JAX."""
+    return _named(row) if row.scope is None else (row.function, row.category, row.scope.rpartition("/")[2])
 
 
 def _by(

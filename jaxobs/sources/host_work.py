@@ -1,7 +1,5 @@
 """Functions in Python that compiled programs call, and pauses of Python's garbage collector, counted as they happen."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 from typing import Any

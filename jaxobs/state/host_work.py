@@ -1,7 +1,5 @@
 """Python that holds a program up: functions that compiled programs call, and pauses of the garbage collector."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections import deque

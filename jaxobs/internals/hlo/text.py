@@ -26,6 +26,8 @@ _INSTRUCTION = re.compile(r"^\s+(?:ROOT )?%?[\w.\-]+ = (.+?) ([a-z][a-z0-9\-]*)\
 _PART = re.compile(r"\b(calls|to_apply)=%?([\w.\-]+)")
 _ARRAY = re.compile(r"\b(pred|[a-z]+[0-9]+[a-z0-9]*)\[([0-9,]*)\]")
 _BITS = re.compile(r"[0-9]+")
+_NUMBERS = re.compile(r"(?:\.(?:\d+|clone|remat\d*))+$")
+_TARGET = re.compile(r'custom_call_target="([^"]{1,200})"')
 
 
 @dataclass(slots=True)
@@ -116,3 +118,30 @@ def _width(kind: str) -> float:
         return 1
     bits = _BITS.search(kind)
     return int(bits[0]) / 8 if bits is not None else 0
+
+
+def named(text: str) -> Counter[tuple[str, str]]:
+    """Returns how many instructions run by themselves, by kind and name.
+
+    The name of a fusion is without its number, that of a custom call is its target, and others have their operation.
+    """
+    computations: dict[str, Counter[tuple[str, str]]] = {}
+    parts: set[str] = set()
+    current = computations.setdefault("", Counter())
+    for line in lines(text):
+        found = _INSTRUCTION.match(line)
+        if found is not None:
+            opcode = found[2].removesuffix("-start")
+            if opcode in _COLLECTIVES:
+                current["collective", opcode] += 1
+            elif opcode == "fusion":
+                current["fusion", _NUMBERS.sub("", line.partition(" = ")[0].split()[-1].lstrip("%"))] += 1
+            elif opcode == "custom-call":
+                target = _TARGET.search(line)
+                current["custom call", "" if target is None else target[1]] += 1
+            elif opcode not in _NOTHING and not opcode.endswith(("-done", "-update")):
+                current["operation", opcode] += 1
+            parts.update(_parts(found[2], line))
+        elif line.endswith("{") and (head := _HEAD.match(line)) is not None:
+            current = computations.setdefault(head[1], Counter())
+    return sum((each for name, each in computations.items() if name not in parts), Counter[tuple[str, str]]())

@@ -1,8 +1,9 @@
 """Two directories that `--xla_dump_to` wrote: which programs differ, and where each begins to."""
 
+import contextlib
 import re
 from collections.abc import Iterator
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
 
 from jaxobs.base.errors import JaxobsError
@@ -10,7 +11,9 @@ from jaxobs.ops.doctor import shell
 from jaxobs.ops.doctor.machine import Finding, listed, ok
 
 STAGES = ("before_optimizations", "after_optimizations")
-_NAME = re.compile(r"module_\d+\.(?P<module>.+?)\.(?:\w+_)?(?P<stage>before_optimizations|after_optimizations)\.txt")
+_NAME = re.compile(
+    r"module_\d+\.(?P<module>.+?)\.(?:(?:sm_\d+\.\d+_)?\w+_)?(?P<stage>before_optimizations|after_optimizations)\.txt"
+)
 _NOISE = re.compile(
     r",? ?(metadata|stack_frame_id|frontend_attributes|backend_config)=(\{(?:[^{}]|\{[^{}]*\})*\}|\"[^\"]*\"|\d+)"
 )
@@ -18,8 +21,16 @@ _NOISE = re.compile(
 _TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 """Blocks of the text that say where in the source a computation comes from."""
 MOST_BYTES = 48 * 2**20
+MOST_FILES = 100_000
 MOST_LISTED = 20
 DEFAULT = "its default"
+
+
+def is_dump(folder: Path) -> bool:
+    """Returns whether a folder has a program in XLA's text."""
+    with contextlib.suppress(OSError):
+        return any(_NAME.fullmatch(path.name) for path in islice(folder.iterdir(), MOST_FILES))
+    return False
 
 
 def compare(before: Path, after: Path) -> Iterator[Finding]:
@@ -30,7 +41,7 @@ def compare(before: Path, after: Path) -> Iterator[Finding]:
     Raises:
       JaxobsError: one of them is no such directory.
     """
-    a, b = _programs(before), _programs(after)
+    a, b = programs(before), programs(after)
     only = {"A": [each for each in a if each not in b], "B": [each for each in b if each not in a]}
     for side, names in only.items():
         if names:
@@ -68,7 +79,7 @@ def compare(before: Path, after: Path) -> Iterator[Finding]:
 
 def _flags(before: Path, after: Path) -> Iterator[Finding]:
     """Yields what XLA was reported, besides the programs: it writes its flags next to each."""
-    a, b = _told(before), _told(after)
+    a, b = flags(before), flags(after)
     names = [each for each in sorted({*a, *b}) if a.get(each) != b.get(each)] if a and b else []
     if names:
         yield Finding(
@@ -82,7 +93,7 @@ def _flags(before: Path, after: Path) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _told(folder: Path) -> dict[str, str]:
+def flags(folder: Path) -> dict[str, str]:
     """Returns the flags of the first program, by name; none where they were not written."""
     path = min(folder.glob("module_*.debug_options"), default=None)
     if path is None:
@@ -96,16 +107,18 @@ def _told(folder: Path) -> dict[str, str]:
     return found
 
 
-def _programs(folder: Path) -> dict[tuple[str, int], dict[str, Path]]:
+def programs(folder: Path) -> dict[tuple[str, int], dict[str, Path]]:
     """Returns the files of each program by stage, by its name and its number among those of that name."""
     try:
-        names = sorted(folder.iterdir(), key=lambda path: [int(n) for n in re.findall(r"\d+", path.name)[:1]])
+        names = sorted(
+            islice(folder.iterdir(), MOST_FILES), key=lambda path: [int(n) for n in re.findall(r"\d+", path.name)[:1]]
+        )
     except OSError as error:
         raise JaxobsError(f"`{folder}` cannot be read: {error.strerror or error}.") from None
     modules: dict[str, dict[str, dict[str, Path]]] = {}
     for path in names:
         matched = _NAME.fullmatch(path.name)
-        if matched:
+        if matched and path.is_file():
             number = path.name.partition(".")[0]
             modules.setdefault(matched["module"], {}).setdefault(number, {})[matched["stage"]] = path
     if not modules:

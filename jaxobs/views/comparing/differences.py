@@ -71,8 +71,15 @@ def _differences(before: Run, after: Run) -> Iterator[Difference]:
     a, b = before.manifest, after.manifest
     if a is None or b is None:
         return
-    for group in ("versions", "flags", "config"):
-        yield from _mappings(group, getattr(a, group), getattr(b, group))
+    yield from _mappings("versions", a.versions, b.versions)
+    yield from _mappings("flags", _without_dumps(a.flags), _without_dumps(b.flags))
+    options, others = a.config, b.config
+    if a.versions.get("jax") != b.versions.get("jax"):
+        both = options.keys() & others.keys()
+        alone = len(options) - len(both), len(others) - len(both)
+        yield from _values("config", [("options that the other version of JAX does not have", *alone)])
+        options, others = ({name: each[name] for name in both} for each in (options, others))
+    yield from _mappings("config", options, others)
     # A run that ended before it woke a device has reported none.
     if a.platform is not None and b.platform is not None:
         yield from _values("devices", [("platform", a.platform, b.platform)])
@@ -82,6 +89,14 @@ def _differences(before: Run, after: Run) -> Iterator[Difference]:
     yield from _values("program", [("program", a.program, b.program)])
     yield from _values("commit", [("commit", a.commit, b.commit)])
     yield from _values("host", [("host", a.hostname, b.hostname)])
+
+
+def _without_dumps(flags: Mapping[str, str]) -> dict[str, str]:
+    """Returns flags without where XLA writes what it compiles, which changes nothing."""
+    kept = {
+        name: " ".join(each for each in flags[name].split() if not each.startswith("--xla_dump_")) for name in flags
+    }
+    return {name: value for name, value in kept.items() if value or not flags[name]}
 
 
 def _sizes(by_process: Mapping[str, int]) -> dict[str, str]:

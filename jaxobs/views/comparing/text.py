@@ -166,7 +166,9 @@ def _changed(each: FunctionDifference) -> str:
     a, b = each.before, each.after
     if a is None or b is None:
         return "only in B" if a is None else "only in A"
-    parts = ["other program" if each.same_programs is False else ""]
+    longer = b.seconds - a.seconds  # more than chance explains, as of the compile time of a run
+    parts = [f"{duration(longer)} longer" if longer > max(0.5, 0.2 * a.seconds) else ""]
+    parts.append("other program" if each.same_programs is False else "")
     for one, other in ((a.causes, b.causes), (a.cache, b.cache)):
         for name in sorted({*one, *other}):
             if one[name] != other[name]:

@@ -208,6 +208,8 @@ def _shapes(before: Sequence[str], after: Sequence[str]) -> list[str]:
 def _differing(comparison: Comparison) -> str:
     """Versions, flags, options, devices and host that are not the same."""
     groups = ("devices", "flags", "config", "versions", "host", "commit")
+    if any(each.name == "jax" for each in comparison.differences):  # other options follow from it
+        groups = ("devices", "versions", "flags", "config", "host", "commit")
     rows = sorted(
         (each for each in comparison.differences if each.group in groups), key=lambda d: groups.index(d.group)
     )

@@ -221,7 +221,7 @@ def _again_and_again(watch: Watch, rounds: int, program: Callable[..., Any], *ar
 
 def _demo(watch: Watch) -> list[Figure]:
     """The demo's model and train step, with batches of several sizes."""
-    from jaxobs.demo import training
+    from jaxobs.ops.demo import training
 
     digits, _ = training.load()
     with watch.during() as start:

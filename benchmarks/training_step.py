@@ -286,7 +286,7 @@ def _demo() -> _Training:
 
     from flax import nnx
 
-    from jaxobs.demo import training
+    from jaxobs.ops.demo import training
 
     digits, _ = training.load()
     model, optimizer = training.new_model()

@@ -30,7 +30,7 @@ PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 TESTS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("jax", "prometheus-client"): ("exporters/test_exposition.py", "reasons/test_history.py"),
     ("rich", "shtab"): ("views/test_top.py", "views/test_top_views.py", "cli/test_cli.py"),
-    ("flax", "optax", "scikit-learn"): ("demo/test_demo.py",),
+    ("flax", "optax", "scikit-learn"): ("ops/demo/test_demo.py",),
     ("opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http", "opentelemetry-exporter-otlp-proto-grpc",
      "opentelemetry-instrumentation"): ("exporters/test_otlp.py", "exporters/test_otlp_instrument.py"),
     ("nvidia-ml-py",): ("drivers/test_nvml.py",),

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 from jaxobs.base import config
 from jaxobs.base.errors import MissingExtraError, PortTakenError, SettingError
 from jaxobs.cli import add_settings, given_settings
-from jaxobs.demo.interruption import Interruption
 from jaxobs.ops import local_prometheus
+from jaxobs.ops.demo.interruption import Interruption
 from jaxobs.session import lifecycle
 from jaxobs.state import store
 from jaxobs.views.client import DEFAULT_URL
 from jaxobs.web.server import Handle
 
 if TYPE_CHECKING:
-    from jaxobs.demo.story import Story
-    from jaxobs.demo.telling import Teller
+    from jaxobs.ops.demo.story import Story
+    from jaxobs.ops.demo.telling import Teller
 
 HELP = "train on handwritten digits, with typical mistakes, and watch what jaxobs says"
 
@@ -100,8 +100,8 @@ def _start(settings: dict[str, Any]) -> Handle:
 def _train(
     args: argparse.Namespace, url: str, prometheus: local_prometheus.LocalPrometheus | None, interruption: Interruption
 ) -> int:
-    from jaxobs.demo.story import Story
-    from jaxobs.demo.telling import Teller
+    from jaxobs.ops.demo.story import Story
+    from jaxobs.ops.demo.telling import Teller
 
     top = "jaxobs top" if url == DEFAULT_URL else f"jaxobs top {url}"
     addresses = [("live page", f"{url}/"), ("terminal", top), ("metrics", f"{url}/metrics")]
@@ -141,7 +141,7 @@ def _give_peak(teller: Teller, settings: dict[str, Any]) -> None:
     """Measures the peak of a CPU, for the MFU: no data sheet has it."""
     import jax
 
-    from jaxobs.demo import training
+    from jaxobs.ops.demo import training
 
     if jax.default_backend() == "cpu":
         peak = training.measured_flops()
@@ -158,7 +158,7 @@ def _close(teller: Teller, story: Story, interruption: Interruption) -> None:
 
 
 def _all_as_expected(story: Story) -> bool:
-    from jaxobs.demo.troubles import TROUBLES
+    from jaxobs.ops.demo.troubles import TROUBLES
 
     shown = {each.trouble.name for each in story.seen if each.as_expected}
     missing = [each for each in TROUBLES if each.name not in shown]

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from jaxobs.base import config
 from jaxobs.base.errors import JaxobsError, MissingExtraError, did_you_mean
-from jaxobs.demo.interruption import Interruption
 from jaxobs.facts.events import plain
 from jaxobs.ops import gameday
+from jaxobs.ops.demo.interruption import Interruption
 from jaxobs.ops.gameday import telling
 from jaxobs.ops.gameday.running import Ended, rehearsal
 

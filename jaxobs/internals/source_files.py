@@ -21,7 +21,7 @@ def _folders(*names: str) -> tuple[str, ...]:
 
 _jax_folders: tuple[str, ...] = ()
 _OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_PROGRAMS = (os.path.join(_OWN_FOLDER, "demo", ""), os.path.join(_OWN_FOLDER, "ops", "gameday", ""))
+_PROGRAMS = tuple(os.path.join(_OWN_FOLDER, "ops", name, "") for name in ("demo", "gameday"))
 """Folders whose files count as a user's program."""
 _INSTALLED = sysconfig.get_paths()
 _MOST_FILES = 8192

@@ -1,1 +1,1 @@
-"""Tools for operators: doctor, diagnosis, agent, MCP, rehearsals, and monitoring (dashboards, alerts, deployment)."""
+"""Tools for operators: demo, doctor, diagnosis, agent, MCP, rehearsals, monitoring (dashboards, alerts, deployment)."""

@@ -154,7 +154,7 @@ def test_the_cure_works(name: str, fresh: None) -> None:
 
 def test_the_demo_is_cured(fresh: None) -> None:
     pytest.importorskip("sklearn", exc_type=ImportError)
-    from jaxobs.demo import training
+    from jaxobs.ops.demo import training
 
     digits, _ = training.load()
     train_step = training.train_step

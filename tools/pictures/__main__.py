@@ -22,9 +22,9 @@ STAMPS = Path(__file__).with_name("stamps.json")
 """By picture, the hash of the inputs that it was drawn from."""
 _PAGE = ("jaxobs/web/page/assets/*", "jaxobs/findings/**/*.py", "jaxobs/reasons/**/*.py", "tools/pictures/pages.py")
 INPUTS: Mapping[str, tuple[str, ...]] = {
-    "docs/live-page.png": (*_PAGE, "jaxobs/demo/*.py"),
+    "docs/live-page.png": (*_PAGE, "jaxobs/ops/demo/*.py"),
     "docs/screens/verdict.png": (*_PAGE, "tools/pictures/programs/leaking.py"),
-    "docs/report.png": (*_PAGE, "jaxobs/demo/*.py", "jaxobs/views/report/*.py"),
+    "docs/report.png": (*_PAGE, "jaxobs/ops/demo/*.py", "jaxobs/views/report/*.py"),
     **{
         f"docs/screens/{name}.png": (*_PAGE, f"tools/pictures/programs/{name}.py")
         for name in ("leaking", "nan", "server", "healthy")

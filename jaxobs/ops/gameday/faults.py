@@ -48,7 +48,7 @@ def _changing_types(scene: Scene) -> None:
 
 def _cold_requests(scene: Scene) -> None:
     """A request in each step, now and then of a size that nobody has asked for."""
-    from jaxobs.demo import training
+    from jaxobs.ops.demo import training
 
     size = SIZES[min(scene.count // EVERY, len(SIZES) - 1)]
     with request("/classify"):

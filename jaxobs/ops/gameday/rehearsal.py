@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from jaxobs.demo import training
 from jaxobs.instruments.inputs import data
 from jaxobs.instruments.nonfinite import watch
 from jaxobs.instruments.stepping import step
+from jaxobs.ops.demo import training
 from jaxobs.ops.gameday.fault_types import Fault, Scene
 from jaxobs.ops.gameday.faults import FAULTS
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from jaxobs.base.errors import MissingExtraError
-from jaxobs.demo.troubles import Seen
 from jaxobs.facts.snapshot import Snapshot
+from jaxobs.ops.demo.troubles import Seen
 from jaxobs.views.terminal import Surface, functions, make_console
 from jaxobs.views.terminal.lines import Column, Line, heading, length, plain, row, section, wrapped
 from jaxobs.views.terminal.screen import STYLES, glyphs_for
@@ -150,7 +150,9 @@ class Teller:
 def _with_short_names(snapshot: Snapshot) -> Snapshot:
     """Returns the snapshot with the demo's own functions by their last name."""
     renamed = tuple(
-        dataclasses.replace(each, name=each.name.rpartition(".")[2]) if each.name.startswith("jaxobs.demo.") else each
+        dataclasses.replace(each, name=each.name.rpartition(".")[2])
+        if each.name.startswith("jaxobs.ops.demo.")
+        else each
         for each in snapshot.functions
     )
     return dataclasses.replace(snapshot, functions=renamed)

@@ -8,15 +8,15 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxobs.demo import training
-from jaxobs.demo.telling import Teller
-from jaxobs.demo.training import BATCH
-from jaxobs.demo.troubles import COLD, EVALUATION, LAMBDA, RAGGED, SCALAR, TROUBLES, Seen, Trouble, watching
 from jaxobs.instruments.inputs import data
 from jaxobs.instruments.nonfinite import watch
 from jaxobs.instruments.requests import request
 from jaxobs.instruments.stepping import step
 from jaxobs.instruments.timed import phase
+from jaxobs.ops.demo import training
+from jaxobs.ops.demo.telling import Teller
+from jaxobs.ops.demo.training import BATCH
+from jaxobs.ops.demo.troubles import COLD, EVALUATION, LAMBDA, RAGGED, SCALAR, TROUBLES, Seen, Trouble, watching
 
 EPOCHS_ONCE = 20
 STEP_PAUSE = 0.08

@@ -25,9 +25,9 @@ from helpers.waiting import until
 from jaxobs import cli
 from jaxobs.base.errors import PortTakenError, install
 from jaxobs.cli import demo
-from jaxobs.demo.troubles import COLD, EVALUATION, LAMBDA, RAGGED, SCALAR, TROUBLES, Seen
 from jaxobs.facts.compilations import Compilation
 from jaxobs.ops import local_prometheus
+from jaxobs.ops.demo.troubles import COLD, EVALUATION, LAMBDA, RAGGED, SCALAR, TROUBLES, Seen
 from jaxobs.ops.local_prometheus import PrometheusError
 
 EXAMPLE = ROOT / "examples" / "train_digits.py"
@@ -78,7 +78,8 @@ def test_summary_counts_what_the_log_holds(finished: Any) -> None:
     assert [each["cause"] for each in steps][:2] == ["first_call", "shape"]
     assert [each["cause"] for each in steps][3:] == ["dtype"]
     (row,) = [line for line in finished.ended.stdout.splitlines() if re.match(r" train_step +\d", line)]
-    calls = re.search(r'jax_function_calls_total\{function="jaxobs.demo.training.train_step"\} (\S+)', finished.metrics)
+    step = "jaxobs.ops.demo.training.train_step"
+    calls = re.search(rf'jax_function_calls_total\{{function="{step}"\}} (\S+)', finished.metrics)
     assert calls is not None
     assert row.split()[1:3] == [f"{float(calls[1]):g}", "4"]
     assert re.search(
@@ -98,9 +99,9 @@ def compilation(function: str, cause: str) -> Compilation:
 
 def test_mistake_that_does_not_show_fails_the_run(capsys: pytest.CaptureFixture[str]) -> None:
     seen = [
-        Seen(RAGGED, [compilation("jaxobs.demo.training.train_step", "shape")]),
-        Seen(EVALUATION, [compilation("jaxobs.demo.training.train_step", "unknown")]),
-        Seen(SCALAR, [compilation("jaxobs.demo.training.train_step", "unknown")]),
+        Seen(RAGGED, [compilation("jaxobs.ops.demo.training.train_step", "shape")]),
+        Seen(EVALUATION, [compilation("jaxobs.ops.demo.training.train_step", "unknown")]),
+        Seen(SCALAR, [compilation("jaxobs.ops.demo.training.train_step", "unknown")]),
         Seen(LAMBDA, [compilation("another.function", "new_function")]),
     ]
     assert demo._all_as_expected(SimpleNamespace(seen=seen[:2])) is False  # type: ignore[arg-type]
@@ -117,7 +118,7 @@ def test_mistake_that_does_not_show_fails_the_run(capsys: pytest.CaptureFixture[
 
 
 def test_batches_cover_the_digits() -> None:
-    from jaxobs.demo import training
+    from jaxobs.ops.demo import training
 
     train, test = training.load()
     assert (len(train), len(test)) == (1500, 297)

@@ -8,7 +8,7 @@ export PYTHON
 unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 
-.PHONY: help demo test test-all ci lint bench trust gpu docs pictures generate chart release environments linters setup setup-demo clean
+.PHONY: test-torch-xla help demo test test-all ci lint bench trust gpu docs pictures generate chart release environments linters setup setup-demo clean
 .DEFAULT_GOAL := help
 
 help: ## Says what there is
@@ -24,7 +24,7 @@ else
 	@$(BIN)/python -m tools.checks lint tests
 endif
 
-test-all: setup ## All that `make test` leaves out: every test-* below, once. CI runs both
+test-all: setup ## All that `make test` leaves out: every test-* below but the last, once. CI runs both
 	@$(BIN)/python -m tools.checks rest
 
 # Markers of the same names select them, but for `slow` and `zoo`: see pyproject.toml.
@@ -41,6 +41,10 @@ test-slow: ## Tests that take seconds of a processor: whole programs, jobs of se
 test-zoo: ## Real programs of many projects, against what someone who knows them would say: see docs/zoo.md
 $(PARTS:%=test-%): test-%: setup
 	@$(BIN)/python -m tools.checks $*
+
+test-torch-xla: setup ## PyTorch/XLA on the CPU, 7 GB to install: after a change in jaxobs/sources/torch_xla.py. Not in test-all
+	@$(BIN)/python -m tools.environments torch-xla
+	@$(BIN)/python -m pytest -m torch_xla
 
 ci: ## As CI: installs what the tests need (Debian, root), then `make test` in a fresh folder and `make test-all`
 	@.ci/run

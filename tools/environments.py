@@ -1,8 +1,8 @@
 """Python environments with one version of JAX each, for the version matrix: kept in `.venvs`, made again when needed.
 
 python -m tools.environments                            makes all that are missing
-python -m tools.environments GROUP                      makes those: matrix, ray, trackers, xprof, zoo; fuzz and
-                                                        free-threaded, which all leaves out
+python -m tools.environments GROUP                      makes those: matrix, ray, trackers, xprof, zoo; fuzz,
+                                                        free-threaded and torch-xla, which all leaves out
 python -m tools.environments --list                     says what there is
 """
 
@@ -158,10 +158,14 @@ ZOO_MAXTEXT = Row(
     name="zoo-maxtext",
 )
 """Packages that MaxText's training imports; not in `GROUPS`, for MaxText itself comes as a folder of sources."""
+TORCH_XLA = Row(
+    "0.10.2", ("3.11", "3.12", "3.13"), packages=("numpy", "torch==2.9.0", "torch_xla==2.9.0"), name="torch-xla"
+)
+"""PyTorch/XLA on the CPU for `make test-torch-xla`: 7 GB, for PyPI's torch brings CUDA's libraries."""
 _ZOO, SERVERS = (ZOO, ZOO_BRAX), (RAY, BENTOML, TRITON)
 GROUPS = {
     "all": (*MATRIX, *SERVERS, TRACKERS, XPROF, *_ZOO), "matrix": MATRIX, "ray": SERVERS, "trackers": (TRACKERS,),
-    "xprof": (XPROF,), "zoo": _ZOO, "fuzz": (FUZZ,), "free-threaded": (FREE_THREADED,),
+    "xprof": (XPROF,), "zoo": _ZOO, "fuzz": (FUZZ,), "free-threaded": (FREE_THREADED,), "torch-xla": (TORCH_XLA,),
 }  # fmt: skip
 
 

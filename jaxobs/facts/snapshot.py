@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from jaxobs.facts.accelerators import AcceleratorState
 from jaxobs.facts.compilations import CacheState, OpenCompilation
 from jaxobs.facts.errors import OutOfMemory
+from jaxobs.facts.fallbacks import FallbackState
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.functions import FunctionState, Histogram
 from jaxobs.facts.inputs import InputState
@@ -67,6 +68,8 @@ class Snapshot:
     """The findings by what they cost, the worst first; None if nobody has judged."""
     transfers: tuple[TransferState, ...] = ()
     """Lines that move arrays between host and devices, the most bytes first; empty unless `transfers` is set."""
+    fallbacks: tuple[FallbackState, ...] = ()
+    """Operators that torch_xla ran on the CPU, those that ran most first."""
     host: Mapping[str, float] = field(default_factory=dict)
     """The process on its host, and what its container allows, by metric; empty until sampled, or unless on Linux."""
     profile: ProfileState | None = None

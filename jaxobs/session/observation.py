@@ -5,6 +5,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Collection
+from functools import partial
 
 from jaxobs.base import config, discovery, threads
 from jaxobs.base.config import Settings
@@ -24,6 +25,12 @@ from jaxobs.state.store import Store
 
 LAST_CAPTURE_SECONDS = 1.5
 """Seconds for which the exit and `uninstall` wait for a capture under way to be written."""
+
+
+WITHOUT_JAX = frozenset((
+    "conditions", "flight_recorder", "last_end", "loops", "patterns", "process", "run", "torch_xla", "watched",
+))  # fmt: skip
+"""Sources that a program which imports torch_xla has use for, and that do without JAX."""
 
 
 def _nothing() -> None:
@@ -46,6 +53,8 @@ class Session:
         self._in_worker = in_worker
         self.store = store.current()
         self.sources: list[Source] = []
+        self._started: set[str] = set()
+        """Names of their modules."""
         self.exporters: list[Exporter] = []
         self._sampler: Sampler | None = None
         self._lock = threads.RLock()
@@ -69,6 +78,7 @@ class Session:
             self._undo_sigterm = on_sigterm(lambda: self.finish("signal", "SIGTERM"))
         self._watch_capture_signal()
         when_imported("jax", self._start_sources)
+        when_imported("torch_xla", partial(self._start_sources, only=WITHOUT_JAX))
 
     def start_in_child(self) -> None:
         """Starts in a child that `multiprocessing` began as a new interpreter: from here on as in a forked one."""
@@ -76,9 +86,10 @@ class Session:
         self.store.installed = True
         self._silent = True
         when_imported("jax", self._start_sources_in_child)
+        when_imported("torch_xla", partial(self._start_sources_in_child, WITHOUT_JAX))
 
-    def _start_sources_in_child(self) -> None:
-        self._start_sources(sampling=False)
+    def _start_sources_in_child(self, only: frozenset[str] | None = None) -> None:
+        self._start_sources(sampling=False, only=only)
         self.after_fork()
         # After what the sources have told by themselves, which is no use of JAX.
         self._open_exporters()
@@ -137,19 +148,24 @@ class Session:
                 exporter.close()
 
     @guard("session.sources")
-    def _start_sources(self, sampling: bool = True) -> None:
+    def _start_sources(self, sampling: bool = True, only: frozenset[str] | None = None) -> None:
         with self._lock:
-            if self._ended or self.sources:
+            if self._ended:
                 return
             for module in discovery.modules(SourceModule, internal_error):
+                name = discovery.short_name(module)
+                if name in self._started or (only is not None and name not in only):
+                    continue
+                self._started.add(name)
                 with guarded(f"start {module.__name__}"):
                     source = module.source(self.store)
                     # Before it starts: what began to listen and then failed has to be stopped as well.
                     self.sources.append(source)
                     source.start()
-            if sampling:
+            if sampling and self._sampler is None:
                 self._start_sampler()
             # JAX forgets its backends at exit. What is registered after its own hook runs before it.
+            atexit.unregister(self._last_sample)
             atexit.register(self._last_sample)
 
     def _start_sampler(self) -> None:
@@ -215,6 +231,7 @@ class Session:
                 with guarded(f"stop {type(source).__name__}"):
                     source.stop()
             self.sources = []
+            self._started.clear()
             self._close_exporters()
             self._await_use()
             self._undo_sigterm()

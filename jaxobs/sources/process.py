@@ -10,6 +10,7 @@ from typing import Any
 from jaxobs import internals
 from jaxobs.base.guard import guarded
 from jaxobs.base.version import __version__
+from jaxobs.drivers import torch_xla
 from jaxobs.facts.process import Manifest
 from jaxobs.sources.support import manifest
 from jaxobs.sources.support.source import Source
@@ -30,8 +31,8 @@ class Process(Source):
 
     def start(self) -> None:
         """Records the manifest."""
-        self._told = True
-        self._store.describe(versions=versions(), capabilities=internals.probe())
+        self._told = "jax" in sys.modules  # else torch_xla is there, and JAX may come
+        self._store.describe(versions=versions(), capabilities=internals.probe() if self._told else None)
         self._record()
 
     def _record(self) -> None:
@@ -57,7 +58,7 @@ class Process(Source):
 
     def sample(self) -> None:
         """Adds what only an awake backend says: the runtime's version, devices and topology, the driver's version."""
-        if not self._told:
+        if not self._told and "jax" in sys.modules:
             self.start()
         if self._settled or not internals.backends_awake():
             return
@@ -79,6 +80,7 @@ def versions() -> dict[str, str]:
         version = getattr(sys.modules.get(name), "__version__", None)
         if version is not None:
             found[name] = str(version)
+    found |= torch_xla.versions()
     plugins = set()
     with guarded("versions"):  # a package may be installed badly
         for plugin in importlib.metadata.entry_points(group="jax_plugins"):

@@ -29,6 +29,7 @@ from jaxobs.facts.standing import Standing
 from jaxobs.state.call_stats import CallStats
 from jaxobs.state.checkpoints import Checkpoints
 from jaxobs.state.event_rings import EventRings
+from jaxobs.state.fallbacks import Fallbacks
 from jaxobs.state.function_rows import FunctionRows
 from jaxobs.state.host_work import HostMeter
 from jaxobs.state.input_waits import Inputs
@@ -83,6 +84,8 @@ class Store:
         self.program: str | None = None
         self.installed = False
         self.collect_seconds: float | None = None
+        self.cache_elsewhere: tuple[bool, str | None] = (False, None)
+        """The persistent cache of another framework on XLA: whether it is in use, and its directory."""
         self.host: Mapping[str, float] = {}
         """The process on its host, by metric, as last sampled."""
         self.log_left: Callable[[], int | None] = lambda: None
@@ -329,7 +332,7 @@ class Store:
         if fresh and self.freshen is not None:
             with guard.guarded("freshen"):
                 self.freshen()
-        cache = internals.persistent_cache()
+        cache = self.cache_elsewhere if self.cache_elsewhere[0] else internals.persistent_cache()
         self._place()
         platform, run = internals.default_platform(), (self.settings.run_id, self.part(Runs).last_exit)
         routes, in_flight = self.part(Routes).frozen(), self.part(Routes).in_flight()
@@ -348,6 +351,7 @@ class Store:
                 loops=loop_states(self.part, functions, devices, self.settings.peak_flops), routes=routes,
                 inputs=inputs, watched=watched, transfers=moved, profile=self.part(ProfileSamples).frozen(),
                 requests_in_flight=in_flight, engines=self.part(Routes).engines.frozen(), host=self.host,
+                fallbacks=self.part(Fallbacks).frozen(),
             )  # fmt: skip
 
     def standing(self) -> Standing:

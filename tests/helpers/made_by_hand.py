@@ -18,6 +18,7 @@ from jaxobs.facts.profiles import IdleTime, OperationTime
 from jaxobs.internals.transfers import Moved
 from jaxobs.metrics.subjects.host import METRICS as HOST
 from jaxobs.state.checkpoints import Checkpoints, Mark
+from jaxobs.state.fallbacks import Fallbacks
 from jaxobs.state.generations import Generation
 from jaxobs.state.host_work import HostMeter
 from jaxobs.state.input_waits import Inputs
@@ -125,13 +126,15 @@ def make_requests(store: Store, route: str = "/predict") -> None:
 
 
 def make_input(store: Store, name: str = "train") -> None:
-    """An input that gave two batches, a watched value that was not finite once, and a transfer in each direction."""
+    """An input that gave two batches, a watched value that was not finite once, and a transfer in each direction,
+    and an operator that ran on the CPU."""
     meter, watched = store.part(Inputs).meter(name), store.part(Watched)
     meter.waits += [(0.0, 0.5, 0.0, True), (1.0, 1.25, 0.5, True)]
     watched.take(watched.add("loss", "train.py:7"), float("nan"))
     watched.look()
     for direction in ("device_to_host", "host_to_device"):
         store.part(Transfers).take(Moved(direction, 4000, (1000,), "float32", 1e-5), sys._getframe(), Wall())
+    store.part(Fallbacks).ran("aten::median", 3)
 
 
 def make_time(store: Store) -> None:

@@ -15,6 +15,10 @@ LEAST_SECONDS = 60.0
 ADVICE = (
     "Set JAX_COMPILATION_CACHE_DIR to a directory that outlives the process: the next start loads what has compiled."
 )
+ADVICE_TORCH_XLA = (
+    "Call `torch_xla.runtime.initialize_cache(DIRECTORY)` before the first graph, with a directory that outlives the "
+    "process: on TPUs the next start loads what has compiled."
+)
 
 
 def find(scene: Scene) -> Iterator[Case]:
@@ -23,14 +27,15 @@ def find(scene: Scene) -> Iterator[Case]:
     seconds = sum(by_function.values())
     if cache.enabled or cache.entries is not None or seconds < LEAST_SECONDS:
         return
+    lazy = "torch_xla" in scene.snapshot.process.versions
     longest = max(by_function, key=lambda function: by_function[function])
     yield Case(
         severity="info",
         summary=(
-            f"JAX's persistent cache is off: the next start will compile for {duration(seconds)} again, "
-            f"{duration(by_function[longest])} of it for `{longest}`."
+            f"{'torch_xla' if lazy else 'JAX'}'s persistent cache is off: the next start will compile for "
+            f"{duration(seconds)} again, {duration(by_function[longest])} of it for `{longest}`."
         ),
-        advice=ADVICE,
+        advice=ADVICE_TORCH_XLA if lazy else ADVICE,
         seconds=seconds,
         data={"function": longest},
     )

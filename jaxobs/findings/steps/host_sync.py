@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 from jaxobs.facts.loops import LoopState
+from jaxobs.facts.transfers import TransferState
 from jaxobs.findings import parts
-from jaxobs.findings.cases import Case, Scene
-from jaxobs.findings.compilations.support.case import duration
+from jaxobs.findings.cases import UNKNOWN, Case, Scene
+from jaxobs.findings.compilations.support.case import duration, times
 
 NAME = "host_sync"
 NEEDS = Scene
@@ -14,6 +15,9 @@ FOLLOWS = ("finite_differences",)
 LEAST_SHARE = 0.15
 """Share of the steps' time. The looks are a sample, and below it there is little to gain."""
 LEAST_SECONDS = 1.0
+MOST_APART = 0.5
+"""A line of a lazy program reads in the loop if it reads in this part of the steps."""
+FEWEST_READS = 10
 
 
 def find(scene: Scene) -> Iterator[Case]:
@@ -22,6 +26,39 @@ def find(scene: Scene) -> Iterator[Case]:
         return  # what the devices are idle for is known, and is a finding
     most = parts.total(scene.snapshot)
     yield from filter(None, (_case(loop, most) for loop in scene.snapshot.loops))
+    if "torch_xla" in scene.snapshot.process.versions and scene.snapshot.loops:
+        loop = max(scene.snapshot.loops, key=lambda each: each.steps)
+        yield from filter(None, (_read(loop, each) for each in scene.snapshot.transfers))
+
+
+def _read(loop: LoopState, line: TransferState) -> Case | None:
+    """A line of a lazy program that reads in most steps: each read has the graph run, and waits for it."""
+    took = 0.0 if loop.seconds is None else loop.seconds.sum
+    share = min(line.wait_seconds / took, 1.0) if took else 0.0
+    if line.waits < max(MOST_APART * loop.steps, FEWEST_READS) or share < LEAST_SHARE:
+        return None
+    if line.site == UNKNOWN or line.wait_seconds < LEAST_SECONDS:
+        return None
+    return Case(
+        function=loop.name,
+        severity="info",
+        subject=line.site,
+        summary=(
+            f"{line.site} reads a tensor in the loop `{loop.name}`, {times(line.waits)} in {loop.steps:,} steps, and "
+            f"waits {duration(line.wait_seconds)}, {share:.0%} of the steps' time. Meanwhile the host records no "
+            "operations, and then the device waits for these."
+        ),
+        advice=(
+            "Read it every hundredth step, keep a sum on the device, or hand the read to "
+            "`torch_xla.core.xla_model.add_step_closure`: it then runs after the step's graph was launched."
+        ),
+        where=line.site,
+        count=line.waits,
+        seconds=min(line.wait_seconds, took - min(line.wait_seconds, took)),
+        since=line.since,
+        evidence=[f"A read takes {duration(line.wait_seconds / line.waits)}, the graph that computes it included."],
+        data={"loop": loop.name, "share": share},
+    )
 
 
 def _case(loop: LoopState, most: float) -> Case | None:

@@ -15,7 +15,7 @@ COMPILED, LAUNCHED_AGAIN = "UncachedCompile", "CachedCompile"
 LOADED, NOT_FOUND, NOT_READ = "PersistentCacheHit", "PersistentCacheMiss", "PersistentCacheDeserializeFailure"
 """Results of a look-up in the persistent cache: loaded, not there, and there but not to be loaded by this runtime."""
 READ_ONE = "aten::_local_scalar_dense"
-"""The counter of `.item()` and what calls it, which is no operator that ran on the CPU."""
+"""The counter of `.item()` and what calls it, which is not an operator that ran on the CPU."""
 _NANOSECONDS = 1e-9
 
 
@@ -45,7 +45,7 @@ def versions() -> dict[str, str]:
 def persistent_cache(of: Native) -> tuple[bool, str | None]:
     """Returns whether graphs are looked up in a persistent cache, and its directory.
 
-    torch_xla opens it with the first graph, and keeps one in memory where no directory is set.
+    torch_xla opens it with the first graph, and keeps one in memory if there is no directory.
     """
     directory = os.environ.get("XLA_PERSISTENT_CACHE_PATH") or None
     opened: Any = getattr(of, "_xla_computation_cache_is_initialized", None)
@@ -95,7 +95,7 @@ class Growth:
         return [value for _, value in samples[-count:]] if count else []
 
     def last(self, name: str) -> float | None:
-        """Returns the latest sample of a metric; None if there is none."""
+        """Returns the latest sample of a metric; None without one."""
         samples = (self._of._xla_metric_data(name) or (0, 0.0, ()))[2]
         return samples[-1][1] if samples else None
 

@@ -39,7 +39,7 @@ MOST_AT_ONCE = 64
 """Compilations that one look tells one by one; of more, as many events stand for all."""
 NOT_LOADED = (
     "The cache has an entry for this graph, but this runtime could not load it "
-    "(PersistentCacheDeserializeFailure), so it was compiled again: on this backend the cache saves nothing."
+    "(PersistentCacheDeserializeFailure), so it was recompiled: on this backend the cache saves nothing."
 )
 _Shapes = dict[str, str]
 

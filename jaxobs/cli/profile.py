@@ -1,7 +1,5 @@
 """`jaxobs profile`: where the devices' time went, from a trace of JAX's profiler."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -4,8 +4,6 @@ torch_xla is found where the program has imported it, and never imported. To rea
 copies its latest samples. Neither evaluates a tensor.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator, Sequence

@@ -5,8 +5,6 @@ counted, and never the program. A file that is full is followed by another one, 
 its owner alone: errors have texts in it, and reasons the values of static arguments.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math

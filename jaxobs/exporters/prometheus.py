@@ -1,7 +1,5 @@
 """`/metrics`: what Prometheus scrapes, as text or OpenMetrics by content negotiation."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from jaxobs.exporters.forms.exposition import OPENMETRICS, TEXT, Renderer

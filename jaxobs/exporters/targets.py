@@ -4,8 +4,6 @@ The answer is the whole list or none: while processes have reported no address i
 the list that it has. https://prometheus.io/docs/prometheus/latest/http_sd/
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Operators that a lazy framework runs on the CPU, because it has no lowering of them to XLA."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -1,7 +1,5 @@
 """Adds up where the devices' time went in a trace."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Compares two profiles: what got slower, by function, scope, operation and line of the source."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Which functions' exchanges between devices hold these up, because nothing else runs meanwhile."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 
 from jaxobs.profiles import intervals

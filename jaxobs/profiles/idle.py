@@ -4,8 +4,6 @@ The host's threads record what JAX and XLA do, and each Python call where the tr
 a program's own work between two steps is `dispatch`, whatever it was.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Sets of moments as sorted lists of intervals that don't touch."""
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeAlias, TypeVar

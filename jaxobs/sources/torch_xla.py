@@ -5,8 +5,6 @@ it returns (`torch_hooks`). What torch_xla has compiled meanwhile, by its own co
 and seconds are torch_xla's. What no line is seen for is taken in on the slow tick, without one. No tensor is evaluated.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import deque

@@ -1,7 +1,5 @@
 """Operators that a lazy framework ran on the CPU, because it has no lowering of them."""
 
-from __future__ import annotations
-
 import time
 
 from jaxobs.base import threads

@@ -5,8 +5,6 @@ an output of a thousand numbers may be off by a factor. Here the outputs are fir
 dtype, with random weights, and each argument is checked by itself as well as all together.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Repeatability: a function called twice with the same arguments has to return the same, bit for bit."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from typing import Any

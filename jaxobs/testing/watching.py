@@ -3,8 +3,6 @@
 jaxobs is installed for as long as somebody watches, if it was not installed already.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -7,8 +7,6 @@
 Fields that this version does not know are left out, so that a newer process can be read by an older client.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import datetime
 import functools

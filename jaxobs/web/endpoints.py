@@ -4,8 +4,6 @@ The file is removed when the endpoint is closed. One that a killed process left 
 moment at which that was started. What is read is data: text that does not fit is passed over.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -5,8 +5,6 @@ actions, where they are allowed), and no request for a host name that is not our
 server on loopback). TLS and a token are in `protection`, bounds on what clients may take in `connections`.
 """
 
-from __future__ import annotations
-
 import errno
 import gzip
 from collections.abc import Callable, Iterable, Mapping

@@ -1,7 +1,5 @@
 """Plans the warm-up of an event log outside the program that wrote it: which functions and signatures, and why not."""
 
-from __future__ import annotations
-
 import fnmatch
 import os
 import shlex

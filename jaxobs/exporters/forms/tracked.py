@@ -4,8 +4,6 @@ A tracker's client may wait for a network or a disk, so each piece of work has a
 next are left out and counted; the program waits for the last one only, and not for long.
 """
 
-from __future__ import annotations
-
 import abc
 import atexit
 import contextlib

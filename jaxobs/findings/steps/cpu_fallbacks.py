@@ -1,7 +1,5 @@
 """`cpu_fallbacks`: operators of PyTorch that torch_xla runs on the CPU, each with a copy to the host and back."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from jaxobs.findings.cases import Case, Scene

@@ -1,7 +1,5 @@
 """Calls several functions at once, and waits for none of them longer than there is time."""
 
-from __future__ import annotations
-
 import functools
 import threading
 import time

@@ -1,7 +1,5 @@
 """An incident in, its report out: looks, diagnoses with `jaxobs.ops.diagnosis`, and says what follows."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import time

@@ -4,8 +4,6 @@ No address ever comes from a label, an annotation or a generatorURL: only proces
 Prometheus itself scrapes, are asked.
 """
 
-from __future__ import annotations
-
 import collections
 import dataclasses
 import functools

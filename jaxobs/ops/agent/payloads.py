@@ -1,7 +1,5 @@
 """Messages in the forms of those who take them: Slack, Grafana, PagerDuty, Opsgenie, and a template."""
 
-from __future__ import annotations
-
 import datetime
 import html
 import json

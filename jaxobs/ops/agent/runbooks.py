@@ -3,8 +3,6 @@
 A test compares it with the declared alerts and with the signs of the diagnoses: a new alert without a row fails it.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 import tomllib

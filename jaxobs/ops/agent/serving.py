@@ -1,7 +1,5 @@
 """The HTTP side: Alertmanager's webhook in, reports, health and metrics out."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -4,8 +4,6 @@ This comes after the report is written and sent on, on a thread of its own: nobo
 that the report says.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Surroundings of a cause: timeline, affected processes, cache and versions, and what could be done next."""
 
-from __future__ import annotations
-
 import itertools
 import shlex
 from collections.abc import Sequence

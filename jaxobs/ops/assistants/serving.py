@@ -1,7 +1,5 @@
 """The server, over standard input and output or over HTTP with a token: tools that read, and allowed actions."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import logging

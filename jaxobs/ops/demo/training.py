@@ -1,7 +1,5 @@
 """A small classifier of handwritten digits with Flax NNX and Optax: ordinary code, as users write it."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass

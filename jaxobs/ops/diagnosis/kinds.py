@@ -1,7 +1,5 @@
 """Kinds of faults: how a fault shows itself, and the first thing to do about it then. `kinds.toml` declares them."""
 
-from __future__ import annotations
-
 import functools
 import re
 import tomllib

@@ -5,8 +5,6 @@ healthy jobs included. So few are ranked here and not by a library, so that equa
 every installation.
 """
 
-from __future__ import annotations
-
 import functools
 import gzip
 import json

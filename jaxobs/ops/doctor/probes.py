@@ -1,7 +1,5 @@
 """Programs that a check runs in a process of its own, because the answer may be that the process dies."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Rules as Prometheus takes them, and their promtool tests: made of the declarations and a site's choices."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Iterable, Iterator

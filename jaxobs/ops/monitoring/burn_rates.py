@@ -5,8 +5,6 @@ Windows, budgets and waiting times: the SRE workbook, chapter 5, as sloth and th
 windows fires when both burn faster than `factor`: the long one says that it matters, the short one that it goes on.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ is filled with the matchers of the site's targets. What OpenSLO has no place for
 what is counted, and `jaxobs/least`, how many have to happen before an alert may tell.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

@@ -6,8 +6,6 @@ and `mean_of`, without the first argument. The window is `$__rate_interval`, or 
 `rise_of(jax_nonfinite_total{@}, 30m)` is what a counter rose by, a series that came into being included.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal

@@ -5,8 +5,6 @@ that job. promtool compares annotations only where it compares everything that f
 name; so they are tested of alerts that the series of the others cannot make fire.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Iterator

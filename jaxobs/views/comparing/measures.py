@@ -1,7 +1,5 @@
 """Figures of a run that two runs are compared by, with how far chance moves them. One object for each."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

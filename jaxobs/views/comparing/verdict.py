@@ -1,7 +1,5 @@
 """Judgement of two runs: the figure that got worse, by how much, and the cause that the logs support best."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """How IPython shows our facts: registered with its formatters, so that the facts stay plain data."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Blocks as plain text: for a terminal, and for front ends that show no HTML."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence

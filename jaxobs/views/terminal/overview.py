@@ -3,8 +3,6 @@
 The height is dealt to the sections before anything is cut: the view fills the screen and never passes it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 

@@ -1,7 +1,5 @@
 """State of the watched process: fetched again and again, kept when the process is gone."""
 
-from __future__ import annotations
-
 import dataclasses
 import time
 from collections import deque

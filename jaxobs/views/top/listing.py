@@ -1,7 +1,5 @@
 """Parts of a list in `jaxobs top`: its items, its orders, its rows, and the details behind a row."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar

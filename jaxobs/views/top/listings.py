@@ -1,7 +1,5 @@
 """The lists of `jaxobs top`: findings, functions, compilations, and the processes of this machine."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ Class A1 observes: its cost is bounded, and it writes a file. A2 changes somethi
 no class, so it cannot be declared.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

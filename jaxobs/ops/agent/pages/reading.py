@@ -1,7 +1,5 @@
 """The paths at which reports are read, for whoever has the read token."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 

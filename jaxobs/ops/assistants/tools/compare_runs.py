@@ -1,7 +1,5 @@
 """Compares two runs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from jaxobs.base.errors import did_you_mean

@@ -1,7 +1,5 @@
 """Diagnoses the job."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Annotated
 

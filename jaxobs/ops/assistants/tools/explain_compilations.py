@@ -1,7 +1,5 @@
 """Why something compiled."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from jaxobs.facts.events import plain, timestamp

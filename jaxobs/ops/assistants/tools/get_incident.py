@@ -1,7 +1,5 @@
 """Shows an incident."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from jaxobs.ops.assistants import incidents

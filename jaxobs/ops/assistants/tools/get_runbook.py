@@ -1,7 +1,5 @@
 """Shows the runbook of an alert."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """How a process is doing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from jaxobs.facts.events import plain, timestamp

@@ -1,7 +1,5 @@
 """Lists the alerts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from jaxobs.ops.assistants import prometheus

@@ -1,7 +1,5 @@
 """The incidents that the agent reported."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from jaxobs.ops.assistants import incidents

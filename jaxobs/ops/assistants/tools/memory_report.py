@@ -1,7 +1,5 @@
 """Reports the memory of devices."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from jaxobs.facts.events import plain

@@ -1,7 +1,5 @@
 """Shows the verdict of a process."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from jaxobs.facts.events import plain

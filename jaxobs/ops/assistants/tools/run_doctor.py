@@ -1,7 +1,5 @@
 """Checks whether this machine is fit for a job."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from jaxobs.facts.events import plain

@@ -1,7 +1,5 @@
 """Reads whatever there is about an incident into `Evidence`: one module for each kind of source."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

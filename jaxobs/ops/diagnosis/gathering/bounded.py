@@ -1,7 +1,5 @@
 """Reading what may be huge, compressed, damaged, no text, a pipe, or not there."""
 
-from __future__ import annotations
-
 import codecs
 import os
 import stat

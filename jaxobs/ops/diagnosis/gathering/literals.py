@@ -3,8 +3,6 @@
 Hundreds of expressions on each of a hundred thousand lines take minutes; looking for plain texts first takes seconds.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """The log of a job: the lines that show something, and the steps between them."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """A Prometheus: firing alerts, and how metrics went over the last time. Asked with fixed expressions only."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime
 import re

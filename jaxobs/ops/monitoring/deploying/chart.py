@@ -3,8 +3,6 @@
 Rules and dashboards are files of the chart, because they are full of what Helm would take for its own templates.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import re

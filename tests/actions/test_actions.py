@@ -1,7 +1,5 @@
 """Captures from Python: what is written, what is refused, what bounds them, and that the program goes on."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import stat

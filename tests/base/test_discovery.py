@@ -1,7 +1,5 @@
 """Folders that are registries: what is an entry, and what becomes of a module that lacks what each entry has."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Errors: the command that a missing extra names, and the name that was meant."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """The processor's time of a thread, as the system tells it."""
 
-from __future__ import annotations
-
 import os
 import sys
 import threading

@@ -1,7 +1,5 @@
 """Waiting for threads of ours at the program's end."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import textwrap

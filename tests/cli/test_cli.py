@@ -1,7 +1,5 @@
 """The command line: commands found by folder, exit codes, and flags that come from the settings."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import dataclasses

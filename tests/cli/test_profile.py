@@ -1,7 +1,5 @@
 """`jaxobs profile` on traces made by hand and on what is none."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """TPUs as libtpu sees them, against a package `libtpu` that answers as it is told."""
 
-from __future__ import annotations
-
 import pathlib
 import threading
 from typing import Any

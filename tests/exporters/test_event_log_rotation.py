@@ -1,7 +1,5 @@
 """Event logs in several files: by one process and by several at once, what the disk gets, and what readers see."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Exemplars in OpenMetrics: which span they name, that the client library reads them, and Prometheus keeps them."""
 
-from __future__ import annotations
-
 import json
 import os
 import pathlib

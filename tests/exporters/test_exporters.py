@@ -1,7 +1,5 @@
 """The event log and the metrics file, on real files, full disks and folders that go away."""
 
-from __future__ import annotations
-
 import datetime
 import json
 import logging

@@ -1,7 +1,5 @@
 """Exposition: Prometheus reads what the store knows, through the client library's own parsers."""
 
-from __future__ import annotations
-
 import math
 import subprocess
 import threading

@@ -1,7 +1,5 @@
 """Pipes without readers, readers that stop, disks that do not answer: they cost lines, which are counted."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import logging

@@ -3,8 +3,6 @@
 `make linters` builds it, of four components: OTLP and log files in, Prometheus and a file out.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import pathlib

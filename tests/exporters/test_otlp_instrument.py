@@ -1,7 +1,5 @@
 """`opentelemetry-instrument` on a program that does not know of jaxobs, and the instrumentor by hand."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import os
 import pathlib

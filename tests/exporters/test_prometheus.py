@@ -1,7 +1,5 @@
 """A real Prometheus scrapes a real training process, and what it stores equals what the process did."""
 
-from __future__ import annotations
-
 import gzip
 import http.server
 import json

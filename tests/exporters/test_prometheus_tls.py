@@ -1,7 +1,5 @@
 """A real Prometheus scrapes an endpoint with TLS and a token, by the configuration that the page shows."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

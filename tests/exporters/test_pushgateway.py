@@ -1,7 +1,5 @@
 """Outcomes of batch jobs on a real Pushgateway, and gateways that refuse, hang or are not there."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import logging

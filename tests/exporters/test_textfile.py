@@ -1,7 +1,5 @@
 """A real node_exporter reads the metrics file of a job, as a user other than the job's if it can be another."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pwd

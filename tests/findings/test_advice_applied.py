@@ -1,7 +1,5 @@
 """The advice of findings, applied: what is to be done about a finding makes it go away, and saves what it says."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import math

@@ -1,7 +1,5 @@
 """Findings in the state of a process: from states and events made by hand, and in real programs."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Findings in samples of the profiler, which are made by hand."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Several processes: findings across them, by hand-made views and in real jobs on this machine."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import pathlib

@@ -1,7 +1,5 @@
 """Leaks: a leaking program is told with what, where and how fast; healthy ones are not blamed."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import json

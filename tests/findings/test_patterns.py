@@ -1,7 +1,5 @@
 """Patterns over time: each is told of what it is made for, and of nothing that a sound program does."""
 
-from __future__ import annotations
-
 import itertools
 import random
 import tracemalloc

@@ -1,7 +1,5 @@
 """The verdict: which finding comes first, what follows from what, and what is said where there is none."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Device time of sampled calls: the right figure, or none; nobody waits for it and nothing is kept alive by it."""
 
-from __future__ import annotations
-
 import gc
 import os
 import time

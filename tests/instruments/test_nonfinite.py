@@ -1,7 +1,5 @@
 """`jaxobs.watch`: NaN and infinities found without waiting, with the first step; and by `jax_debug_nans`."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

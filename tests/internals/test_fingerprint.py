@@ -1,7 +1,5 @@
 """The hash of a program: the same wherever the program is, and another for every other program."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The one module that knows JAX's insides: what it does when a release has moved them, and what it tells of names."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Traces of ours beside those of the program: theirs never fail by ours."""
 
-from __future__ import annotations
-
 import os
 import pathlib
 import sys

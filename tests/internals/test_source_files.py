@@ -1,7 +1,5 @@
 """Owners of lines: the user, a library, and never JAX, the standard library or generated code."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

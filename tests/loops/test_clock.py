@@ -1,7 +1,5 @@
 """The clock: what a second is, by what a look sees; and what was seen before a loop was known."""
 
-from __future__ import annotations
-
 import sys
 import threading
 import time

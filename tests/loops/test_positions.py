@@ -1,7 +1,5 @@
 """Position of a thread in a turn of a loop: in its input, in the call, at a line, or not in the loop."""
 
-from __future__ import annotations
-
 import sys
 import sysconfig
 from concurrent.futures import ThreadPoolExecutor

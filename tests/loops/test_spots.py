@@ -1,7 +1,5 @@
 """Spots: the stacks of real reads, and what they say."""
 
-from __future__ import annotations
-
 import functools
 import sys
 import threading

@@ -1,7 +1,5 @@
 """Hosts and origins at every server: page, agent and MCP read them alike."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Requests that end in time, though each piece of what a server sends comes in time."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import threading

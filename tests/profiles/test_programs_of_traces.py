@@ -1,7 +1,5 @@
 """Categories, scopes and costs of operations of programs that XLA has compiled, and of names alone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

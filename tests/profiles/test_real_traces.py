@@ -1,7 +1,5 @@
 """Traces of JAX itself, against counts of another reader."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any

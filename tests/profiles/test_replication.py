@@ -1,7 +1,5 @@
 """Operations that all devices compute alike, and those in float64 by accident, in programs that XLA has compiled."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ The list of what to touch for each is in `docs/architecture.md`. What an entry o
 `jaxobs.base.discovery` wherever the folder is read, so also here.
 """
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import re

@@ -1,7 +1,5 @@
 """The benchmarks' own statistics, the command, and the comparison with the baseline, on a clock of the tests."""
 
-from __future__ import annotations
-
 import json
 import random
 import subprocess

@@ -3,8 +3,6 @@
 `make bench` measures the same in seconds. A bound here is what the code needs today; raise one only for a reason.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace

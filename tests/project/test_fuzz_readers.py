@@ -1,7 +1,5 @@
 """A short run of `tools.fuzz_readers`: every reader, with valid files and answers in which one thing is changed."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

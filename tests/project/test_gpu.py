@@ -1,7 +1,5 @@
 """jaxobs on a real NVIDIA GPU, where one is at hand; and anywhere, that the check of it can tell right from wrong."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import pathlib

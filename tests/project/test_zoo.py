@@ -1,7 +1,5 @@
 """The zoo fails where it should: on each kind of difference, and on a known one that is gone."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Advice fits the facts: each piece is left out where its preconditions do not hold, and a checker refuses the rest."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import importlib

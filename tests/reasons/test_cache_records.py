@@ -1,7 +1,5 @@
 """The sidecar: what is written is read back, by many, within its bound, and whatever else the file holds."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

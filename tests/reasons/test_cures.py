@@ -1,7 +1,5 @@
 """The advice is worth its words: what is told to do about a recompilation makes it go away."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Texts of static arguments and metadata: right, short, and made without running code of the program."""
 
-from __future__ import annotations
-
 import collections
 import dataclasses
 import enum

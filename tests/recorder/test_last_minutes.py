@@ -1,7 +1,5 @@
 """The last minutes: what real processes leave when something ends them, and what the text tells of facts."""
 
-from __future__ import annotations
-
 import json
 import os
 import pathlib

@@ -1,7 +1,5 @@
 """The process: what runs here, told once at the start and completed when the backends are awake."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import os
 import pathlib

@@ -1,7 +1,5 @@
 """`jaxobs run`: what a script does, prints and dies of is what it does without jaxobs."""
 
-from __future__ import annotations
-
 import compileall
 import contextlib
 import os

@@ -1,7 +1,5 @@
 """Devices and live arrays: what JAX tells of them, and bytes per device against the same sum by hand."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from typing import Any

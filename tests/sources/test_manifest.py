@@ -1,7 +1,5 @@
 """The manifest: versions, flags, options, devices and the commit, without waking, running or leaking anything."""
 
-from __future__ import annotations
-
 import pathlib
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The truth about the persistent cache: what hit, what was not stored and why, which part of a key differs."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

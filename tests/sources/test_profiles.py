@@ -1,7 +1,5 @@
 """Samples of where the devices' time goes, in real programs: what they say, and that nothing fails by them."""
 
-from __future__ import annotations
-
 import json
 import pathlib
 import textwrap

@@ -1,7 +1,5 @@
 """Programs: sizes and operations against what JAX says of the same program, instructions by hand, and the warning."""
 
-from __future__ import annotations
-
 import gc
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """PyTorch/XLA: reports that it really printed and, where it is installed, programs on it."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Live arrays by group and device: figures by hand on eight devices, each buffer once, none kept alive."""
 
-from __future__ import annotations
-
 import gc
 import itertools
 import time

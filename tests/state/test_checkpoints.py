@@ -1,7 +1,5 @@
 """`jaxobs.phase`, and checkpoints by Orbax's own events: what held the program up, and when one was complete."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time

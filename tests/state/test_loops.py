@@ -1,7 +1,5 @@
 """Steps: exact counts, intervals that are what a step takes, slow ones told, and nothing in the program's way."""
 
-from __future__ import annotations
-
 import json
 import pathlib
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Account of the time of a real program, against its own stopwatch; and a run over several processes."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

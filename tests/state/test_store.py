@@ -1,7 +1,5 @@
 """The store: exact counts, bounds with what they cut off, snapshots that are whole, and a child's fresh start."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import threading

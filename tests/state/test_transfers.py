@@ -1,7 +1,5 @@
 """Host transfers are counted where they happen: which line, how many, how large, and for how long they hold it up."""
 
-from __future__ import annotations
-
 import pickle
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """MFU by hand, what stands in its way, loops that are found, and the table of peaks."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import math

@@ -1,7 +1,5 @@
 """The account of a process's time: every second in exactly one category, whatever happens meanwhile."""
 
-from __future__ import annotations
-
 import random
 import signal
 import sys

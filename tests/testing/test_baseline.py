@@ -1,7 +1,5 @@
 """The baseline file: made, held against, written anew; and what a failure says."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

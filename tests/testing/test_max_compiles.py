@@ -1,7 +1,5 @@
 """The bound on compilations: what it counts, and what it says."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import threading

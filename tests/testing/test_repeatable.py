@@ -1,7 +1,5 @@
 """Functions that are called twice: the same results pass, and what differs is named."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import jax

@@ -1,7 +1,5 @@
 """Scenarios, and the report that sets what jaxobs counted beside the truth."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 from collections import Counter

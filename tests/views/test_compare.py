@@ -1,7 +1,5 @@
 """`jaxobs compare`: logs made by hand, and by real runs; figures, differences, tolerances, exit codes."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import pathlib

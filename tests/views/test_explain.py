@@ -1,7 +1,5 @@
 """`jaxobs explain`: real programs that do everything wrong, their logs and endpoints, and files that are none."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import pathlib

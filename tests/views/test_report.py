@@ -1,7 +1,5 @@
 """`jaxobs report`: figures in the file as in the log, whatever the log holds; alone, safe and bounded; in Chromium."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import json

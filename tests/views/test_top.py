@@ -1,7 +1,5 @@
 """`jaxobs top`: its short texts, the client and the feed that it reads by, the command, and live in a real terminal."""
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import re

@@ -1,7 +1,5 @@
 """Clients that are slow, greedy or hostile: each is ended within its bounds, and a scrape gets through meanwhile."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import ssl

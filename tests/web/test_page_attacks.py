@@ -1,7 +1,5 @@
 """Attacks on page, report and profile: names that would be markup, scripts that get in all the same, other sites."""
 
-from __future__ import annotations
-
 import json
 import pathlib
 from collections.abc import Callable, Iterator

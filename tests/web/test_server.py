@@ -1,7 +1,5 @@
 """The endpoint, asked over real sockets: every path, every refusal, bad clients, many clients, and its end."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import errno

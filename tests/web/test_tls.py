@@ -1,7 +1,5 @@
 """The endpoint with TLS, client certificates, a token and allowed hosts; and the commands that read it."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import http.client

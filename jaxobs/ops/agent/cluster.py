@@ -12,17 +12,7 @@ from typing import Any
 
 from jaxobs.base.errors import MissingExtraError, SettingError
 from jaxobs.ops.agent import deadlines
-from jaxobs.ops.agent.cluster_objects import (
-    Line,
-    Object,
-    name_of,
-    of_event,
-    of_node,
-    of_pod,
-    owners,
-    part,
-    revisions,
-)
+from jaxobs.ops.agent.cluster_objects import Line, Object, name_of, of_event, of_node, of_pod, owners, part, revisions
 from jaxobs.ops.agent.pods import MOST_PODS, Pod, Told
 from jaxobs.ops.agent.subjects import Subject
 from jaxobs.ops.diagnosis.evidence import clean

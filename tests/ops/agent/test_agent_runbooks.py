@@ -1,7 +1,5 @@
 """The table of alerts: complete, and about diagnoses that there are."""
 
-from __future__ import annotations
-
 import pytest
 from helpers.paths import ROOT
 

@@ -1,7 +1,5 @@
 """The agent behind its HTTP server, with a server that answers as Prometheus does: webhooks in, reports out."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

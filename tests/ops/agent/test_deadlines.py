@@ -1,7 +1,5 @@
 """Several things at once: nobody is waited for longer than there is time."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

@@ -1,7 +1,5 @@
 """Actions as tools: absent without a policy, and done only after a person has said yes and the desk agrees."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import json

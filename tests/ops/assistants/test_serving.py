@@ -1,7 +1,5 @@
 """`jaxobs mcp` as a program: over standard input and output, and over HTTP with a token."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

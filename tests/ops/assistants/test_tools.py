@@ -1,7 +1,5 @@
 """The tools of `jaxobs mcp`: they only read, within bounds, what the command line named, and mark what others wrote."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

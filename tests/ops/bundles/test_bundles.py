@@ -1,7 +1,5 @@
 """Bundles: the same bytes for the same evidence, the same diagnosis anywhere, and nothing taken on trust."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io

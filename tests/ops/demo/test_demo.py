@@ -1,7 +1,5 @@
 """`jaxobs demo`: every mistake shows, quoted from jaxobs' own events; the Prometheus comes and goes."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

@@ -1,7 +1,5 @@
 """Metrics and event logs by another hand, with no more than the contract: no alert, no finding, no field beyond it."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import json

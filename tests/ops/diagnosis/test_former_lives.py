@@ -1,7 +1,5 @@
 """Processes that were replaced, in a real Prometheus."""
 
-from __future__ import annotations
-
 import dataclasses
 import tempfile
 from pathlib import Path

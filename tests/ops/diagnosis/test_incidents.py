@@ -1,7 +1,5 @@
 """The scenarios of `benchmarks/incidents`, replayed: the gates of the evaluation, and what each diagnosis rests on."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import gzip

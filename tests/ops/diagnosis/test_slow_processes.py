@@ -1,7 +1,5 @@
 """Slow processes and devices, by figures alone: without the finding and without an alert."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The dashboards: every rule of Grafana's linter and what these let through, in both formats, and a site's choices."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re

@@ -1,7 +1,5 @@
 """Burn-rate alerts: windows and factors against the workbook's, and each threshold just above and just below it."""
 
-from __future__ import annotations
-
 import re
 from decimal import Decimal
 from pathlib import Path

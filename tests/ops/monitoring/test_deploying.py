@@ -1,7 +1,5 @@
 """Manifests and configurations: checked by promtool and amtool where these can, else against the generated rules."""
 
-from __future__ import annotations
-
 import fnmatch
 import functools
 import graphlib

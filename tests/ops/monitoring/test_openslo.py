@@ -1,7 +1,5 @@
 """Objectives in files: what is written is read back, and what each mistake is told as."""
 
-from __future__ import annotations
-
 import dataclasses
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A site's choices: what is read, and what each mistake is told as."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The simulator of weeks: what it plays is what it says, and hours of all fleets, small ones, wake nobody."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from pathlib import Path

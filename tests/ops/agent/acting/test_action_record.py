@@ -1,7 +1,5 @@
 """The record: a line that broke off costs no other one, and whoever turns the kill switch is on it."""
 
-from __future__ import annotations
-
 import getpass
 import itertools
 import os

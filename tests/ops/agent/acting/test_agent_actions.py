@@ -1,7 +1,5 @@
 """The agent with a policy: real programs, a real Prometheus and Alertmanager."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import pathlib

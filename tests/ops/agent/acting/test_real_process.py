@@ -1,7 +1,5 @@
 """Actions on a real process: captures that are really there, and answers that are none."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -115,7 +115,7 @@ ZOO = Row(
     ),
     name="zoo",
 )
-"""The programs of `tools.zoo`, but for Brax's."""
+"""The programs of `tools.zoo`, but for those of Brax, MJX, Tunix, Qwix and Tokamax."""
 ZOO_BRAX = Row(
     "0.9.2", _ZOO_PYTHONS, packages=("brax==0.14.2", "flax==0.12.6", "orbax-checkpoint==0.12.8"), name="zoo-brax"
 )
@@ -162,7 +162,14 @@ TORCH_XLA = Row(
     "0.10.2", ("3.11", "3.12", "3.13"), packages=("numpy", "torch==2.9.0", "torch_xla==2.9.0"), name="torch-xla"
 )
 """PyTorch/XLA on the CPU for `make test-torch-xla`: 7 GB, for PyPI's torch brings CUDA's libraries."""
-_ZOO, SERVERS = (ZOO, ZOO_BRAX), (RAY, BENTOML, TRITON)
+ZOO_KERNELS = Row(
+    "0.10.2",
+    ("3.12", "3.13"),
+    packages=("flax==0.12.8", "google-tunix==0.1.7", "optax==0.2.8", "qwix==0.1.8", "tokamax==0.0.15"),
+    name="zoo-kernels",
+)
+"""Tunix has a hundred dependencies, and Tokamax needs Python 3.12."""
+_ZOO, SERVERS = (ZOO, ZOO_BRAX, ZOO_KERNELS), (RAY, BENTOML, TRITON)
 GROUPS = {
     "all": (*MATRIX, *SERVERS, TRACKERS, XPROF, *_ZOO), "matrix": MATRIX, "ray": SERVERS, "trackers": (TRACKERS,),
     "xprof": (XPROF,), "zoo": _ZOO, "fuzz": (FUZZ,), "free-threaded": (FREE_THREADED,), "torch-xla": (TORCH_XLA,),

@@ -67,6 +67,14 @@ def operation_cure(cause: str, changes: Sequence[Change], *, varies: bool) -> st
     )
 
 
+_TRIAL = re.compile(r"\._*(auto_?tun|benchmark)\w*\.")
+
+
+def is_trial(function: str) -> bool:
+    """Returns whether a library compiles the function to measure it, as an autotuner does with each candidate."""
+    return _TRIAL.search(function) is not None and owner_of(function) is not None
+
+
 _OF_LIBRARY = {
     "structure": "pass values of the same structure to the call that leads to it.",
     "static_argument": "keep the object that you call and reuse it, instead of creating a new one for each call.",

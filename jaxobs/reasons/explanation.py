@@ -197,6 +197,8 @@ def _new_function(
     advice = cure("new_function", (), owner=owner)
     if by_rerun and owner is None:
         advice = "Rerunning a cell creates its functions again: define them in a cell that you do not rerun."
+    if cures.is_trial(name):
+        advice = f"{owner} compiles each candidate to measure it: save its choice, and load that at the next start."
     return Explanation("new_function", f"{reason}. {advice}", changes, by_rerun)
 
 

@@ -266,6 +266,16 @@ def test_a_restored_checkpoint_commits_what_was_not_committed() -> None:
     assert "where the function leaves them" not in advice
 
 
+def test_candidates_of_an_autotuner_are_no_recreated_functions() -> None:
+    """A library compiles each to measure it; a benchmark of the user's can create its function once."""
+
+    def made(function: str) -> set[str]:
+        return set(found([again(function, "new_function" if n else "first_call") for n in range(9)]))
+
+    assert "recreated_functions" not in made("pytest._src.autotuning.measure.<locals>.f")
+    assert "recreated_functions" in made("mine.benchmark.<locals>.f") & made("pytest.fitting.<locals>.f")
+
+
 def test_static_values_that_are_not_shown() -> None:
     """With `static_values=False` only types are told; that the value differs is known all the same."""
     hidden = [again(cause="static_argument", changes=[Change("n", "static_argument", "int", "int (not equal)")])] * 12

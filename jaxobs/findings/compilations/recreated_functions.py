@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from jaxobs.facts.compilations import Compilation
 from jaxobs.findings.compilations.support.case import Case, Telling, duration, times
 from jaxobs.findings.compilations.support.programs import Repetitions
+from jaxobs.reasons.cures import is_trial
 
 NAME = "recreated_functions"
 
@@ -38,7 +39,7 @@ class RecreatedFunctions:
 
     def see(self, event: Compilation) -> Iterator[Case]:
         """The loop at the call site, once it is one."""
-        if event.eager or event.transform is not None:
+        if event.eager or event.transform is not None or is_trial(event.function):
             return
         same = self._repetitions.take(event) is not None
         made = event.cause == "new_function"

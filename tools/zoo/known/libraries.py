@@ -1,6 +1,6 @@
 """Programs of the libraries that people train with, as their tutorials write them."""
 
-from tools.environments import ZOO_BRAX, ZOO_MAXTEXT
+from tools.environments import ZOO_BRAX, ZOO_KERNELS, ZOO_MAXTEXT
 from tools.zoo.entry import Entry, Finding, Loop, Sources
 
 ENTRIES = {
@@ -201,5 +201,82 @@ ENTRIES = {
         causes={"_stateful_trainer_step": {"first_call": 1}},
         findings=(Finding("eager_initialization"),),
         loop=Loop("_stateful_trainer_step", 600),
+    ),
+    # MJX: many small simulations at once.
+    "mjx_pendulums": Entry(
+        projects=("mujoco-mjx",),
+        says="Sound: one program that makes the data and one that takes a step of all pendulums, called 300 times.",
+        causes={"reset": {"first_call": 1}, "simulate": {"first_call": 1}},
+        loop=Loop("simulate", 300),
+        row=ZOO_BRAX,
+        verdict="ok",
+    ),
+    # Optax: Python scalars in the optimiser's state.
+    "optax_scalars": Entry(
+        projects=("optax",),
+        says=(
+            "At step 100, a Python float takes the place of the float32 array that `inject_hyperparams` has put into "
+            "the state. It is weakly typed, so `train_step` compiles once more, and never again. Write "
+            "`jnp.float32(...)`, or give Optax the schedule."
+        ),
+        causes={"init": {"first_call": 1}, "train_step": {"first_call": 1, "weak_type": 1}},
+        findings=(Finding("costly_recompilations", "train_step"),),
+        loop=Loop("train_step", 600),
+        verdict="watch",
+    ),
+    # Pallas: a kernel, interpreted.
+    "pallas_softmax": Entry(
+        projects=("jax",),
+        says=(
+            "Sound: one program. Interpreted, the kernel is a loop of XLA over its grid, so its time tells nothing "
+            "about that on a TPU."
+        ),
+        causes={"attend": {"first_call": 1}},
+        loop=Loop("attend", 400),
+        verdict="ok",
+    ),
+    # Qwix: the same network in float32 and in int8.
+    "qwix_quantized": Entry(
+        projects=("qwix", "flax", "optax"),
+        says=(
+            "Building the model, and `quantize_model`, which calls it once, run eagerly and compile many single "
+            "operations. `predict` compiles for the float32 model and for the quantized one, whose tree has int8 "
+            "values and scales: two programs, as there should be."
+        ),
+        causes={"train_step": {"first_call": 1}, "predict": {"first_call": 1, "structure": 1}},
+        findings=(Finding("eager_initialization"),),
+        loop=Loop("train_step", 100),
+        row=ZOO_KERNELS,
+        verdict="watch",
+    ),
+    # Tokamax: its autotuner over the block sizes of a Pallas kernel.
+    "tokamax_autotuned": Entry(
+        projects=("tokamax",),
+        says=(
+            "Sound: the autotuner compiles four candidates, on threads, to measure them, and drops them: that is its "
+            "purpose, and no recompilation of one function. Then one program, with the fastest."
+        ),
+        causes={"forward": {"first_call": 1, "new_function": 3}, "apply": {"first_call": 1}},
+        loop=Loop("apply", 200),
+        row=ZOO_KERNELS,
+        verdict="ok",
+    ),
+    # Tunix: fine-tuning by LoRA.
+    "tunix_lora": Entry(
+        projects=("google-tunix", "qwix", "flax", "optax"),
+        says=(
+            "Model and adapters are built eagerly, and the loss before and after is computed without `jit`. The "
+            "parameters begin uncommitted and come back placed on the mesh, so `_train_step` and `_eval_step` compile "
+            "twice. Tunix marks its steps for JAX's profiler, by the name `train`."
+        ),
+        causes={"_train_step": {"first_call": 1, "placement": 1}, "_eval_step": {"first_call": 1, "placement": 1}},
+        findings=(
+            Finding("eager_initialization"),
+            Finding("two_shardings_at_start", "_train_step"),
+            Finding("two_shardings_at_start", "_eval_step"),
+        ),
+        loop=Loop("train", 90),
+        row=ZOO_KERNELS,
+        verdict="watch",
     ),
 }

@@ -49,7 +49,7 @@ class AtStart:
         more = f" and {plural(self._number - 1, f'more {self._what}')} likewise" if self._number > 1 else ""
         leaves = [{"path": each.path, "before": each.before, "after": each.after} for each in self._leaves]
         return Telling(
-            summary=f"`{case.function}` recompiled at its start{at_sites(case)}, which took {duration(case.seconds)}"
+            summary=f"`{case.function}` recompiled{at_sites(case)}, which took {duration(case.seconds)}"
             f"{self._why}: `{first.path}` was {first.before}, then {first.after}{more}.",
             advice=self._advice(self._leaves) + case.unless_yours,
             data={"leaves": leaves, f"{self._what}s": self._number},

@@ -6,6 +6,7 @@ import numpy as np
 import optax
 
 WIDTH = 64
+target = np.random.default_rng(1).normal(size=(WIDTH, WIDTH)).astype(np.float32) / 8
 optimizer = optax.inject_hyperparams(optax.adam)(learning_rate=1e-3)
 
 
@@ -17,12 +18,12 @@ def init(key):
 
 
 @jax.jit
-def train_step(parameters, state, x, y):
+def train_step(parameters, state, x):
     def loss_fn(parameters):
         z = x
         for matrix in parameters:
             z = jnp.tanh(z @ matrix)
-        return jnp.mean((z - y) ** 2)
+        return jnp.mean((z - jnp.tanh(x @ target)) ** 2)
 
     loss, gradients = jax.value_and_grad(loss_fn)(parameters)
     updates, state = optimizer.update(gradients, state, parameters)
@@ -30,16 +31,14 @@ def train_step(parameters, state, x, y):
 
 
 random = np.random.default_rng(0)
-target = random.normal(size=(WIDTH, WIDTH)).astype(np.float32) / 8
+batches = random.normal(size=(8, 256, WIDTH)).astype(np.float32)
 parameters, state = init(jax.random.key(0))
 for step in range(600):
     #: other
-    x = random.normal(size=(256, WIDTH)).astype(np.float32)
-    y = np.tanh(x @ target)
     if step and step % 100 == 0:
         state.hyperparams["learning_rate"] = 1e-3 * 0.5 ** (step // 100)
     #: step
-    parameters, state, loss = train_step(parameters, state, x, y)
+    parameters, state, loss = train_step(parameters, state, batches[step % 8])
     if step % 100 == 99:
         print(f"step {step + 1}: loss {loss:.5f}")
 #: other

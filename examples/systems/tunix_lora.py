@@ -45,8 +45,11 @@ adapted = qwix.apply_lora_to_model(
 )
 trainer = PeftTrainer(adapted, optax.adamw(1e-2), TrainingConfig(eval_every_n_steps=30)).with_loss_fn(loss_fn)
 trainer = trainer.with_gen_model_input_fn(lambda x: {"input_tokens": x.input_tokens, "input_mask": x.input_mask})
-before = float(loss_fn(adapted, *vars(next(batches(1, 2))).values()))
-with jax.make_mesh((1,), ("fsdp",)):
+held_out = next(batches(1, 2))
+before = float(loss_fn(adapted, held_out.input_tokens, held_out.input_mask))
+with jax.make_mesh((1,), ("fsdp",), axis_types=(jax.sharding.AxisType.Auto,)):
+    #: step
     trainer.train(batches(90, 0), [*batches(4, 1)])
-after = float(loss_fn(adapted, *vars(next(batches(1, 2))).values()))
+#: other
+after = float(loss_fn(adapted, held_out.input_tokens, held_out.input_mask))
 print(f"{trainer.train_steps} steps: loss {before:.3f} -> {after:.3f}")

@@ -177,7 +177,10 @@ def _explained(log: Path) -> tuple[str, str]:
     """Returns the verdict on the process of a log, and what `jaxobs explain` prints about it."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "events.jsonl"
-        copy.write_text(log.read_text().replace(str(log.parent.parent), str(EXAMPLES.relative_to(ROOT))))
+        here = str(log.parent.parent)
+        # A finding whose identity has the path in it is read from the compilations again, under the other path.
+        lines = (each for each in log.read_text().splitlines(True) if f'"subject": "{here}' not in each)
+        copy.write_text("".join(lines).replace(here, str(EXAMPLES.relative_to(ROOT))))
         made = report.read(str(copy))
     told = [story.tell(each, None, None if at is None else at.snapshot()) for each, at in made.processes.items()]
     laid_out = story.lay_out(told, copy.name, [], terminal.plain_surface(io.StringIO()), all_of=False)

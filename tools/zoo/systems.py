@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.zoo import table
-from tools.zoo.comparing import Result
+from tools.zoo.comparing import BY_COST, Result
 from tools.zoo.entry import Entry
 from tools.zoo.running import ROOT
 
@@ -139,8 +139,14 @@ def untrue(name: str, text: str, pages: Path = PAGES) -> Iterator[str]:
 
 
 def _words(text: str) -> list[str]:
-    account = re.sub(r"Where the time went.*?\n *\n", "", text + "\n\n", flags=re.DOTALL)
-    return [word for word in re.findall(r"[^\s\d`'\",.:()]+", account) if len(word) > 3 and word.isascii()]
+    """Words of the sections that depend on no clock: not the headline, the account, nor findings that come by cost."""
+    lasting = ""
+    for section in re.split(r"\n(?= ?[A-Z][^\n]* ─{3})", text)[1:]:
+        title, _, body = section.partition("\n")
+        for part in re.split(r"(?=▸ )", body):
+            by_cost = any(part.startswith(f"▸ {each} ") for each in BY_COST)
+            lasting += "" if by_cost or title.strip().startswith(("Where", "By line")) else part
+    return [word for word in re.findall(r"[^\s\d`'\",.:()]+", lasting) if len(word) > 3 and word.isascii()]
 
 
 if __name__ == "__main__":

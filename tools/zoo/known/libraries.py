@@ -1,7 +1,7 @@
 """Programs of the libraries that people train with, as their tutorials write them."""
 
 from tools.environments import ZOO_BRAX, ZOO_KERNELS, ZOO_MAXTEXT
-from tools.zoo.entry import Entry, Finding, Loop, Sources
+from tools.zoo.entry import Entry, Finding, FirstTry, Loop, Sources
 
 ENTRIES = {
     # Brax: few long calls.
@@ -210,6 +210,7 @@ ENTRIES = {
         loop=Loop("simulate", 300),
         row=ZOO_BRAX,
         verdict="ok",
+        first_try=FirstTry("half", "`watch` in the first of two runs, for a compilation on a busy machine"),
     ),
     # Optax: Python scalars in the optimiser's state.
     "optax_scalars": Entry(
@@ -220,9 +221,10 @@ ENTRIES = {
             "`jnp.float32(...)`, or give Optax the schedule."
         ),
         causes={"init": {"first_call": 1}, "train_step": {"first_call": 1, "weak_type": 1}},
-        findings=(Finding("costly_recompilations", "train_step"),),
+        findings=(Finding("weak_type_at_start", "train_step"),),
         loop=Loop("train_step", 600),
         verdict="watch",
+        first_try=FirstTry("half", "it said that `train_step` recompiled at its start, which was at step 100"),
     ),
     # Pallas: a kernel, interpreted.
     "pallas_softmax": Entry(
@@ -234,6 +236,7 @@ ENTRIES = {
         causes={"attend": {"first_call": 1}},
         loop=Loop("attend", 400),
         verdict="ok",
+        first_try=FirstTry("right"),
     ),
     # Qwix: the same network in float32 and in int8.
     "qwix_quantized": Entry(
@@ -247,36 +250,41 @@ ENTRIES = {
         findings=(Finding("eager_initialization"),),
         loop=Loop("train_step", 100),
         row=ZOO_KERNELS,
-        verdict="watch",
+        first_try=FirstTry("half", "`fix` for eager operations that take most of a short run, by its own rule"),
     ),
     # Tokamax: its autotuner over the block sizes of a Pallas kernel.
     "tokamax_autotuned": Entry(
         projects=("tokamax",),
         says=(
-            "Sound: the autotuner compiles four candidates, on threads, to measure them, and drops them: that is its "
+            "Sound: the autotuner compiles nine candidates, on threads, to measure them, and drops them: that is its "
             "purpose, and no recompilation of one function. Then one program, with the fastest."
         ),
-        causes={"forward": {"first_call": 1, "new_function": 3}, "apply": {"first_call": 1}},
+        causes={"forward": {"first_call": 1, "new_function": 8}, "apply": {"first_call": 1}},
         loop=Loop("apply", 200),
         row=ZOO_KERNELS,
         verdict="ok",
+        first_try=FirstTry("wrong", "`fix` for the autotuner, whose candidates are functions created again"),
+        differs={
+            "time compile": "the autotuner compiles on other threads, which the stopwatch does not watch",
+            "time other": "the rest of that",
+        },
     ),
     # Tunix: fine-tuning by LoRA.
     "tunix_lora": Entry(
         projects=("google-tunix", "qwix", "flax", "optax"),
         says=(
             "Model and adapters are built eagerly, and the loss before and after is computed without `jit`. The "
-            "parameters begin uncommitted and come back placed on the mesh, so `_train_step` and `_eval_step` compile "
-            "twice. Tunix marks its steps for JAX's profiler, by the name `train`."
+            "evaluation before the first step gets parameters that are not placed on the mesh, so `_eval_step` "
+            "compiles twice. Tunix marks its steps for JAX's profiler, by the name `train`."
         ),
-        causes={"_train_step": {"first_call": 1, "placement": 1}, "_eval_step": {"first_call": 1, "placement": 1}},
+        causes={"_train_step": {"first_call": 1}, "_eval_step": {"first_call": 1, "placement": 1}},
         findings=(
             Finding("eager_initialization"),
-            Finding("two_shardings_at_start", "_train_step"),
             Finding("two_shardings_at_start", "_eval_step"),
         ),
         loop=Loop("train", 90),
         row=ZOO_KERNELS,
-        verdict="watch",
+        first_try=FirstTry("half", "`fix` for eager operations that take most of a short run, by its own rule"),
+        differs={"count": "Tunix clears JAX's listeners when it ends, the stopwatch's too; jaxobs puts its own back"},
     ),
 }

@@ -44,16 +44,14 @@ QUOTED = ("gevent first", "a static argument whose repr locks", "descriptors exh
 def chosen(words: Sequence[str] = (), many: int = MANY) -> dict[str, list[Case]]:
     """Returns the cases by group, with the number of functions and signatures filled in."""
 
-    left = (INSTALL,) if many == FULL else ()
+    cut = (INSTALL,) if many == FULL else ()
 
     def filled(text: str) -> str:
         return text.replace("{functions}", f"{many:_}").replace("{signatures}", f"{many:_}")
 
     cases = {
         group: [
-            dataclasses.replace(
-                case, name=filled(case.name).replace("_", ","), source=filled(case.source), without=left
-            )
+            dataclasses.replace(case, name=filled(case.name).replace("_", ","), source=filled(case.source), without=cut)
             if "{functions}" in case.name or "{signatures}" in case.name
             else case
             for case in cases

@@ -14,7 +14,6 @@ LOADED, NOT_FOUND, NOT_READ = "PersistentCacheHit", "PersistentCacheMiss", "Pers
 """Results of a look-up in the persistent cache: loaded, not there, and there but not to be loaded by this runtime."""
 READ_ONE = "aten::_local_scalar_dense"
 """The counter of `.item()` and what calls it, which is not an operator that ran on the CPU."""
-_NANOSECONDS = 1e-9
 
 
 class Native(Protocol):
@@ -80,11 +79,6 @@ class Growth:
         before = self._sums.get(name, (0, 0.0))
         self._sums[name] = count, total
         return max(0, count - before[0]), max(0.0, total - before[1])
-
-    def take_seconds(self, name: str) -> tuple[int, float]:
-        """As `take_sum`, for a metric of time."""
-        count, total = self.take_sum(name)
-        return count, total * _NANOSECONDS
 
     def take_samples(self, name: str) -> list[float]:
         """Returns the samples of a metric since the last call, as far as it has kept them."""

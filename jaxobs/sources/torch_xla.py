@@ -13,9 +13,9 @@ from types import FrameType
 from typing import Any
 
 from jaxobs.base import threads
-from jaxobs.base.guard import guarded
+from jaxobs.base.guard import guard, guarded
 from jaxobs.drivers import torch_xla
-from jaxobs.facts.compilations import CacheLookup, Change, Compilation
+from jaxobs.facts.compilations import OTHER, CacheLookup, Change, Compilation
 from jaxobs.internals.source_files import shown
 from jaxobs.internals.transfers import TO_DEVICE, TO_HOST, Moved
 from jaxobs.reasons import cures
@@ -107,6 +107,7 @@ class TorchXla(Source):
         """Puts back what was there before."""
         self._hooks.take_off()
 
+    @guard("torch_xla.sample")
     def sample(self) -> None:
         """Takes in what no line was seen for, and what only the counters tell."""
         if self._growth is None:
@@ -132,7 +133,7 @@ class TorchXla(Source):
 
     # ------------------------------------------------------------------------------------------- hooks
 
-    def _returned(self, name: str, arguments: tuple[Any, ...], result: Any, seconds: float, frame: FrameType) -> None:
+    def _returned(self, name: str, arguments: tuple[Any, ...], seconds: float, frame: FrameType) -> None:
         growth, user = self._growth, user_frame(frame)
         if growth is None:
             return
@@ -166,49 +167,43 @@ class TorchXla(Source):
     def _compiled(
         self, growth: torch_xla.Growth, user: FrameType | None, function: str, compiled: int, loaded: int
     ) -> float:
-        took, load = growth.take_seconds("CompileTime")[1], growth.take_seconds("PersistentCacheLoad")[1]
-        missed, unread = growth.take(torch_xla.NOT_FOUND), growth.take(torch_xla.NOT_READ)
-        site = None if user is None else _site(user)
-        line = self._line(site)
-        found: _Shapes = {}
+        site, found = None if user is None else _site(user), dict[str, str]()
         if user is not None:
             with guarded("torch_xla.shapes"):
                 found = torch_hooks.shapes(user)
-        operations = growth.last("TensorsGraphSize")
-        wall = self._store.part(Wall)
-        for category, spent in (("compile", took), ("cache_load", load if loaded else 0.0)):
-            if spent:
-                wall.move(category, spent)
-        self._thread.compiled += took + load
-        kinds = [("compile", took, compiled)] * bool(compiled) + [("cache_load", load, loaded)] * bool(loaded)
-        for phase, spent, count in kinds:
-            looked = phase == "cache_load" or bool(missed or unread)
-            cache = "hit" if phase == "cache_load" else "miss" if looked else "disabled"
-            shown = min(count, MOST_AT_ONCE)
-            for _ in range(shown):
+        missed, unread, total = growth.take(torch_xla.NOT_FOUND), growth.take(torch_xla.NOT_READ), 0.0
+        result = "miss" if missed or unread else "disabled"
+        line, operations = self._line(site), growth.last("TensorsGraphSize")
+        for phase, metric, cache, count in (
+            ("compile", "CompileTime", result, compiled), ("cache_load", "PersistentCacheLoad", "hit", loaded),
+        ):  # fmt: skip
+            spent = growth.take_sum(metric)[1] * 1e-9
+            if not count:
+                continue
+            total += spent
+            self._store.part(Wall).move(phase, spent)
+            told = min(count, MOST_AT_ONCE)
+            if count > told:
+                self._store.drop("compilations", count - told)
+            for _ in range(told):
                 cause, reason, changes = _explained(function, site, line, found, operations)
                 line.variants.append(found)
                 line.graphs += 1
-                if looked:
+                known: dict[str, Any] = {"time": time.time(), "function": function}
+                if cache != "disabled":
                     why = NOT_LOADED if cache == "miss" and unread else None
-                    self._store.record(CacheLookup(
-                        time=time.time(), function=function, result=cache, reason=why,
-                        seconds=spent / shown if cache == "hit" else None,
-                    ))  # fmt: skip
+                    seconds = spent / told if cache == "hit" else None
+                    self._store.record(CacheLookup(**known, result=cache, reason=why, seconds=seconds))
                 self._store.record(Compilation(
-                    time=time.time(), function=function, cause=cause, reason=reason, changes=changes,
-                    phases={phase: spent / shown}, cache=cache, call_site=site,
+                    **known, cause=cause, reason=reason, changes=changes, phases={phase: spent / told}, cache=cache,
+                    call_site=site,
                 ))  # fmt: skip
-            if count > shown:
-                self._store.drop("compilations", count - shown)
+        self._thread.compiled += total
         line.operations = operations
-        return took + load
+        return total
 
     def _line(self, site: str | None) -> _Line:
-        key = site or GRAPHS
-        if key not in self._lines and len(self._lines) >= MOST_LINES:
-            self._store.drop("torch_xla_lines")
-            return _Line()
+        key = (site if site in self._lines or len(self._lines) < MOST_LINES else OTHER) or GRAPHS
         return self._lines.setdefault(key, _Line())
 
     # ------------------------------------------------------------------------------------------- steps

@@ -23,8 +23,8 @@ READS = ("item", "tolist", "cpu", "to", "__bool__", "__float__", "__int__", "__i
 
 CLEARS = ("_clear_xla_counters", "_clear_xla_metrics")
 
-Returned = Callable[[str, tuple[Any, ...], Any, float, FrameType], None]
-"""Called with the name, the arguments, the result, the seconds that it took, and the frame that called it."""
+Returned = Callable[[str, tuple[Any, ...], float, FrameType], None]
+"""Called with the name, the arguments, the seconds that it took, and the frame that called it."""
 
 _MOST_FRAMES = 64
 
@@ -45,11 +45,10 @@ class Hooks:
         if self._placed:
             return
         torch: Any = sys.modules["torch"]
-        plain = (torch.Tensor, torch.nn.Parameter)
         for name in (MARK, LAUNCH, *CLEARS):
-            self._place(native, name, lambda arguments, result: True)
+            self._place(native, name)
         for name in READS:
-            self._place(torch.Tensor, name, lambda arguments, result: _moved(plain, arguments, result))
+            self._place(torch.Tensor, name, (torch.Tensor, torch.nn.Parameter))
 
     def take_off(self) -> None:
         """Puts back what was there before; where somebody has hooked in after us, ours passes on from now on."""
@@ -66,31 +65,35 @@ class Hooks:
         """In a forked child: no thread is inside."""
         self.busy = set()
 
-    def _place(self, owner: Any, name: str, counts: Callable[[tuple[Any, ...], Any], bool]) -> None:
+    def _place(self, owner: Any, name: str, plain: tuple[type, ...] = ()) -> None:
+        """Hooks one function in. `plain` are the types of tensors whose method it is.
+
+        Of subclasses nothing is known: to ask one for its device may run the program's code.
+        """
         original = getattr(owner, name, None)
         if original is None:
             return
-
-        clears = name in CLEARS
+        clears, sends = name in CLEARS, name == "to"
 
         @functools.wraps(original)
         def hook(*args: Any, **kwargs: Any) -> Any:
-            if clears and self._on:
-                with guarded("torch_hooks.clearing"):
-                    self._clearing()
-            thread, began = get_ident(), perf_counter()
-            self.busy.add(thread)
             try:
-                result = original(*args, **kwargs)
+                if not self._on or (plain and not (args and type(args[0]) in plain and (sends or args[0].is_xla))):
+                    return original(*args, **kwargs)
+                if clears:
+                    self._clearing()
+                thread, began = get_ident(), perf_counter()
+                self.busy.add(thread)
+                try:
+                    result = original(*args, **kwargs)
+                    if not plain or (type(result) in plain and result.is_xla) is not args[0].is_xla:
+                        with guarded("torch_hooks"):
+                            self._returned(name, args, perf_counter() - began, sys._getframe(1))
+                finally:
+                    self.busy.discard(thread)
             except BaseException as error:
-                self.busy.discard(thread)
                 leave(error)
                 raise
-            if self._on:
-                with guarded("torch_hooks"):
-                    if counts(args, result):
-                        self._returned(name, args, result, perf_counter() - began, sys._getframe(1))
-            self.busy.discard(thread)
             return result
 
         if isinstance(owner, type):
@@ -108,17 +111,6 @@ def _leave_to_python(code: CodeType) -> None:
     if hasattr(frames, "set_code_exec_strategy"):
         skip = frames._FrameAction.SKIP
         frames.set_code_exec_strategy(code, frames._FrameExecStrategy(skip, skip))
-
-
-def _moved(plain: tuple[type, ...], arguments: tuple[Any, ...], result: Any) -> bool:
-    """Returns whether a method of a tensor moved it between an XLA device and the host.
-
-    Of subclasses nothing is known: to ask one for its device may run the program's code.
-    """
-    if not arguments or type(arguments[0]) not in plain:
-        return False
-    there = type(result) in plain and result.is_xla
-    return bool(arguments[0].is_xla) is not there
 
 
 def user_frame(frame: FrameType | None) -> FrameType | None:

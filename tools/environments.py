@@ -117,7 +117,10 @@ ZOO = Row(
 )
 """The programs of `tools.zoo`, but for those of Brax, MJX, Tunix, Qwix and Tokamax."""
 ZOO_BRAX = Row(
-    "0.9.2", _ZOO_PYTHONS, packages=("brax==0.14.2", "flax==0.12.6", "orbax-checkpoint==0.12.8"), name="zoo-brax"
+    "0.9.2",
+    _ZOO_PYTHONS,
+    packages=("brax==0.14.2", "flax==0.12.6", "mujoco-mjx==3.17.0", "orbax-checkpoint==0.12.8"),
+    name="zoo-brax",
 )
 """Brax 0.14.2 calls `jax.device_put_replicated`, which JAX 0.10 no longer has."""
 ZOO_MAXTEXT = Row(

@@ -217,8 +217,8 @@ ENTRIES = {
         projects=("optax",),
         says=(
             "At step 100, a Python float takes the place of the float32 array that `inject_hyperparams` has put into "
-            "the state. It is weakly typed, so `train_step` compiles once more, and never again. Write "
-            "`jnp.float32(...)`, or give Optax the schedule."
+            "the state. It is weakly typed, so `train_step` recompiles, once. Write `jnp.float32(...)`, or give Optax "
+            "the schedule."
         ),
         causes={"init": {"first_call": 1}, "train_step": {"first_call": 1, "weak_type": 1}},
         findings=(Finding("weak_type_at_start", "train_step"),),
@@ -230,8 +230,8 @@ ENTRIES = {
     "pallas_softmax": Entry(
         projects=("jax",),
         says=(
-            "Sound: one program. Interpreted, the kernel is a loop of XLA over its grid, so its time tells nothing "
-            "about that on a TPU."
+            "Sound: one program. Interpreted, the kernel is a loop of XLA over its grid, so its time differs from that "
+            "on a TPU."
         ),
         causes={"attend": {"first_call": 1}},
         loop=Loop("attend", 400),

@@ -83,6 +83,9 @@ def find(scene: Scene) -> Iterator[Case]:
                 f"The loop computes nothing meanwhile.{told}",
                 data={"loop": part.loop.name},
             )  # fmt: skip
+    span = next(reversed(parts.spans(scene.snapshot)), None)
+    if span is not None and span.rest["idle"] > (1.0 - parts.ACCOUNTED) * span.total:
+        held.pop("callbacks", None)  # Python outside of JAX has it, or has it as soon as it is not short
     if held and _goes_on(_most(scene.snapshot), scene.time):
         yield from held.values()
 

@@ -46,6 +46,8 @@ class Package:
     version: str
     place: str
     """The directory that it was found in."""
+    requires: tuple[str, ...] = ()
+    """Requirements of JAX on libtpu; empty for other packages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,10 @@ class Machine:
             name = distribution.metadata["Name"]
             if name:
                 place = str(Path(str(distribution.locate_file(""))).resolve())
-                found.append(Package(normal(name), distribution.version, place))
+                wants = [
+                    each for each in (distribution.requires or () if name == "jax" else ()) if each.startswith("libtpu")
+                ]
+                found.append(Package(normal(name), distribution.version, place, tuple(wants)))
         return tuple(found)
 
     def versions(self, pattern: str) -> dict[str, str]:

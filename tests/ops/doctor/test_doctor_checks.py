@@ -82,7 +82,9 @@ def machine(case: Case, folder: Path) -> Machine:
     given = {name: value.format(free=free_port()) for name, value in case.get("environment", {}).items()}
     made = Machine({"TMPDIR": str(folder), **given}, folder / "root", folder)
     packages, unknown = case.get("packages", JAX), tuple(case.get("unknown_flags", ()))
-    made.packages = tuple(Package(*each, "/site") for each in (CUDA if packages == "cuda" else packages).items())
+    wants = {"jax": tuple(case.get("requires", ()))}
+    packages = CUDA if packages == "cuda" else packages
+    made.packages = tuple(Package(name, each, "/site", wants.get(name, ())) for name, each in packages.items())
     known = {**FINE.settings, **case.get("settings", {})}
     made.imported = dataclasses.replace(FINE, settings=known, **case.get("fields", {}))
     made.parsed = Parsed(f"Unknown flag in XLA_FLAGS: {unknown[0]}", unknown) if unknown else Parsed()

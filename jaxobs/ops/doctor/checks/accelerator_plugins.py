@@ -1,5 +1,6 @@
 """The packages that bring an accelerator: whether they fit `jaxlib`, and whether there are two of a kind."""
 
+import re
 from collections.abc import Iterator
 
 from jaxobs.ops.doctor.machine import Finding, Machine, ok, release
@@ -24,6 +25,7 @@ def check(machine: Machine) -> Iterator[Finding]:
     yield from _halves(found)
     yield from _generations(found)
     yield from _libtpus(machine)
+    yield from _pinned(machine)
     libtpu = machine.version("libtpu") or machine.version("libtpu-nightly")
     every = dict(found) if libtpu is None else {**found, "libtpu": libtpu}
     if every:
@@ -73,4 +75,20 @@ def _libtpus(machine: Machine) -> Iterator[Finding]:
             evidence=", ".join(f"{name} {version}" for name, version in found.items()),
             why="Both install the module `libtpu`, and the last one installed wins: PJRT may refuse it.",
             fix='pip uninstall -y libtpu libtpu-nightly && pip install -U "jax[tpu]"',
+        )  # fmt: skip
+
+
+def _pinned(machine: Machine) -> Iterator[Finding]:
+    """Compares libtpu with the release that this JAX was made for, as its own requirements say."""
+    libtpu, jax = machine.version("libtpu"), next((each for each in machine.packages if each.name == "jax"), None)
+    wanted = re.match(r"libtpu\s*==\s*(\d+(?:\.\d+)*)", next(iter(jax.requires), "")) if jax is not None else None
+    if libtpu is None or jax is None or wanted is None:
+        return
+    parts = wanted[1].split(".")
+    if libtpu.split(".")[: len(parts)] != parts:
+        yield Finding(
+            severity="warning", title=f"libtpu {libtpu} is not the release that jax {jax.version} is made for",
+            entity="libtpu", evidence=f"libtpu {libtpu}; jax {jax.version} requires {jax.requires[0].split(';')[0]}",
+            why="PJRT refuses a libtpu of another API (`Mismatched PJRT plugin PJRT API version`), or programs compile "
+            "differently.", fix=f'pip install -U "jax[tpu]=={jax.version}"',
         )  # fmt: skip

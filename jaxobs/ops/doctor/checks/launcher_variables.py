@@ -9,7 +9,9 @@ from jaxobs.base import config
 from jaxobs.ops.doctor import shell
 from jaxobs.ops.doctor.machine import Finding, Machine, ok
 
+_XRT = "XRT was removed: PJRT finds the devices, and torch_xla reads PJRT_DEVICE."
 DEAD = {
+    **dict.fromkeys(("XRT_TPU_CONFIG", "XRT_DEVICE_MAP", "XRT_WORKERS"), _XRT),
     "JAX_USE_PJRT_C_API_ON_TPU": "It was removed: PJRT is the only way since JAX 0.4.",
     "ENABLE_PJRT_COMPATIBILITY": "It makes PJRT accept a plugin of another version: what it hid then shows as a crash.",
     "XLA_PYTHON_CLIENT_MEM_FRACTION": "It is outdated: newer versions of JAX read XLA_CLIENT_MEM_FRACTION.",

@@ -156,6 +156,8 @@ def _given(originals: Originals) -> Iterator[Reader]:
     yield Reader("doctor --baseline", "its own output", "doctor.json", _jaxobs("doctor", "--baseline", FILE), FEW)
     compared = _jaxobs("doctor", "--xla-dump", f"{FOLDER}/a", f"{FOLDER}/b")
     yield Reader("doctor --xla-dump", "dump of XLA", f"a/{_DUMP}", compared, FEW, b"HloModule jit_step\n")
+    dumps = _jaxobs("compare", f"{FOLDER}/a", f"{FOLDER}/b", "--json")
+    yield Reader("compare of dumps", "dump of XLA", f"a/{_DUMP}", dumps, FEW, b"HloModule jit_step\n}\n")
     flags = {"XLA_FLAGS": FILE}
     yield Reader("doctor", "file that XLA_FLAGS names", "flags.txt", _jaxobs("doctor"), FEW, b"\n", flags)
     for kind, name, words, valid in (

@@ -67,6 +67,10 @@ class Growth:
         }
         self._sums = {name: each for name, each in self._sums.items() if self._of._xla_metric_data(name) is not None}
 
+    def restored(self, name: str, count: int) -> None:
+        """A counter was raised from Python, to what it was before it was cleared."""
+        self._counts[name] = self._counts.get(name, 0) + count
+
     def take(self, name: str) -> int:
         """Returns by how much a counter has grown since the last call."""
         now, before = self._of._xla_counter_value(name) or 0, self._counts.get(name, 0)

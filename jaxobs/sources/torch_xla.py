@@ -140,6 +140,9 @@ class TorchXla(Source):
         if name in torch_hooks.CLEARS:
             growth.cleared()
             return
+        if name == torch_hooks.RESTORES:
+            growth.restored(*arguments)
+            return
         with self._lock:
             compiled = self._launched(growth, user, _function(user))
             if name == torch_hooks.MARK and user is not None:

@@ -162,6 +162,7 @@ def test_programs_on_torch_xla(name: str, tmp_path: Path) -> None:
         assert [each["cause"] for each in compiled] == expect["causes"]
         assert all(each["phases"]["compile"] > 0 for each in compiled)
         assert f'site="{site}",direction="device_to_host"}} {expect["reads"]}\n' in metrics
+    assert sum(each["event"] == "compilation" for each in events) <= expect.get("most", 9)
     if "fallbacks" in expect:
         operator, count = expect["fallbacks"]
         assert f'jax_cpu_fallbacks_total{{operator="{operator}"}} {count}\n' in metrics

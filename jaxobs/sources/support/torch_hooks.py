@@ -22,6 +22,8 @@ MARK, LAUNCH = "_xla_step_marker", "_xla_sync_multi"
 READS = ("item", "tolist", "cpu", "to", "__bool__", "__float__", "__int__", "__index__")
 
 CLEARS = ("_clear_xla_counters", "_clear_xla_metrics")
+RESTORES = "_xla_increment_counter"
+"""`torch.compile` with `openxla` clears the counters while it traces, and puts some back by this."""
 
 Returned = Callable[[str, tuple[Any, ...], float, FrameType], None]
 """Called with the name, the arguments, the seconds that it took, and the frame that called it."""
@@ -45,7 +47,7 @@ class Hooks:
         if self._placed:
             return
         torch: Any = sys.modules["torch"]
-        for name in (MARK, LAUNCH, *CLEARS):
+        for name in (MARK, LAUNCH, *CLEARS, RESTORES):
             self._place(native, name)
         for name in READS:
             self._place(torch.Tensor, name, (torch.Tensor, torch.nn.Parameter))

@@ -31,8 +31,9 @@ JAX is mostly used through other people's libraries and services. Each has a pag
 jaxobs really printed, and what it does not see. The examples of [examples/systems](../../examples/systems) run in CI
 (`make test-zoo`) against the versions below, with jaxobs and without, and are compared with what
 [someone who knows them](../zoo.md) would say. "Recipe" marks what nobody has run here; its page says what was tried.
-Eager operations are compilations of single operations outside of `jit`. The seconds are those from `pip install`, with
-a warm package cache, to the first true sentence of jaxobs, measured once on two cores.
+Eager operations are compilations of single operations outside of `jit`. The seconds are those of
+`pip install`, with a warm package cache, `jaxobs run` and `jaxobs explain` together, in a new environment, up to the
+first sentence that jaxobs prints about the program. They were measured once, on two cores that had much other work.
 
 """
 

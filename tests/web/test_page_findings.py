@@ -1,7 +1,9 @@
 """The live page says why: findings, what differs between two calls, and what the persistent cache did."""
 
 import re
+import struct
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from helpers.page_facts import FINDINGS, NOW, compilation, events, finding, function, lookup, lookups, on_cpu, rich
@@ -52,6 +54,24 @@ def test_findings_come_first_and_the_dearest_of_them_at_the_top(opened: Opener) 
         expect(cards).to_have_count(1)
         expect(cards).to_contain_text(re.compile("18 compilations · 2 min 10 s lost"))
         expect(evidence).to_be_visible()
+
+
+def test_a_finding_is_shared_as_a_picture_and_as_an_address(opened: Opener, tmp_path: Path) -> None:
+    """The picture has the size that sites show next to a link; the address leads to the finding, even among many."""
+    told = min(FINDINGS, key=lambda each: each.seconds)
+    with serving(rich(), all_events()) as server:
+        page = opened(server)
+        page.evaluate("id => { location.hash = `finding-${id}`; }", told.id)
+        shown = page.locator(card(page, told.finding))
+        expect(shown).to_be_focused()
+        shown.locator("summary").press("Enter")
+        expect(shown.get_by_role("link", name="link")).to_have_attribute("href", f"#finding-{told.id}")
+        with page.expect_download() as saved:
+            shown.get_by_role("button", name="save as a picture").click()
+        assert saved.value.suggested_filename == f"jaxobs-{told.finding}.png"
+        saved.value.save_as(tmp_path / "card.png")
+        picture = (tmp_path / "card.png").read_bytes()
+        assert picture[:8] == b"\x89PNG\r\n\x1a\n" and struct.unpack(">II", picture[16:24]) == (1200, 630)
 
 
 def test_the_word_about_findings_follows_them(opened: Opener) -> None:

@@ -32,6 +32,7 @@ function drawFindings(snap) {
   tellFindings(findings.slice(0, standing));
   keyed($("findings-list"), shown, (finding) => finding.id, makeFinding, (row, finding) => updateFinding(row, finding, entries));
   show($("findings-more"), findings.length > FEW);
+  goToAddress();
   setText($("findings-more"), allFindings ? "show fewer" : `show ${count(findings.length - FEW)} more`);
   $("findings-more").setAttribute("aria-expanded", String(allFindings));
 }
@@ -88,6 +89,7 @@ function updateFinding(row, finding, entries) {
       : h("span", { class: "num quiet", title: "No longer kept on this page; an event log keeps all of them", text: `#${sequence}` })))) : null,
     leavesOf(finding.data),
     figures.length ? h("dl", {}, ...figures.flatMap(([name, text]) => [h("dt", { text: spaced(name) }), h("dd", { class: "num", text })])) : null,
+    shareOf(finding),
   ].filter(Boolean));
 }
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from jaxobs.facts.accelerators import AcceleratorState
 from jaxobs.facts.compilations import CacheState, OpenCompilation
 from jaxobs.facts.errors import OutOfMemory
-from jaxobs.facts.fallbacks import FallbackState
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.functions import FunctionState, Histogram
 from jaxobs.facts.inputs import InputState
@@ -16,7 +15,7 @@ from jaxobs.facts.numbers import WatchedState
 from jaxobs.facts.process import ObserverState, ProcessState
 from jaxobs.facts.profile_samples import ProfileState
 from jaxobs.facts.requests import EngineState, RouteState
-from jaxobs.facts.transfers import TransferState
+from jaxobs.facts.transfers import FallbackState, TransferState
 from jaxobs.facts.verdicts import Verdict
 from jaxobs.facts.wall import TimeState
 

@@ -48,3 +48,17 @@ class TransferState(_Figures):
 
     since: float
     """Time of the first transfer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FallbackState:
+    """An operator of PyTorch that torch_xla ran on the CPU: its arguments are read back, and its results sent again."""
+
+    operator: str
+    """Name of the operator: `aten::median`."""
+    count: int
+    """How often it ran."""
+    since: float
+    """Time at which it was first seen."""
+    where: str | None = None
+    """`file:line` of the user's that calls it; None where the line was not found."""

@@ -23,10 +23,9 @@ from jaxobs.sources.support import torch_hooks
 from jaxobs.sources.support.source import Source
 from jaxobs.sources.support.torch_hooks import Hooks, Locator, user_frame
 from jaxobs.state.call_stats import label
-from jaxobs.state.fallbacks import Fallbacks
 from jaxobs.state.loops import MOST_WAITING, Loops
 from jaxobs.state.store import Store
-from jaxobs.state.transfers import Transfers
+from jaxobs.state.transfers import Fallbacks, Transfers
 from jaxobs.state.wall import Wall
 
 GRAPHS = "<torch_xla>"

@@ -29,7 +29,6 @@ from jaxobs.facts.standing import Standing
 from jaxobs.state.call_stats import CallStats
 from jaxobs.state.checkpoints import Checkpoints
 from jaxobs.state.event_rings import EventRings
-from jaxobs.state.fallbacks import Fallbacks
 from jaxobs.state.function_rows import FunctionRows
 from jaxobs.state.host_work import HostMeter
 from jaxobs.state.input_waits import Inputs
@@ -38,7 +37,7 @@ from jaxobs.state.parts import CacheTotals, Holdings, KeptFindings, ProcessFacts
 from jaxobs.state.routes import Routes
 from jaxobs.state.runs import Runs, time_state
 from jaxobs.state.standing import standing
-from jaxobs.state.transfers import Transfers
+from jaxobs.state.transfers import Fallbacks, Transfers
 from jaxobs.state.utilization import ProgramFlops, loop_states
 from jaxobs.state.wall import Wall
 from jaxobs.state.watched import watched_states

@@ -3,6 +3,7 @@
 Off unless the setting `transfers` is on. What is seen, and what is not, is reported by `jaxobs.internals.transfers`.
 """
 
+import dataclasses
 import functools
 import threading
 import time
@@ -12,7 +13,7 @@ from typing import Any
 
 from jaxobs.base import threads
 from jaxobs.facts.compilations import OTHER
-from jaxobs.facts.transfers import Transfer, TransferState
+from jaxobs.facts.transfers import FallbackState, Transfer, TransferState
 from jaxobs.internals.source_files import is_jax, is_own, is_plumbing
 from jaxobs.internals.transfers import Moved
 from jaxobs.state.call_stats import label
@@ -20,6 +21,8 @@ from jaxobs.state.wall import Wall
 
 MOST_SITES = 50
 """Pairs of line and direction with figures of their own; what comes later shares `<other>`."""
+MOST_OPERATORS = 50
+"""Operators with figures of their own; what comes later shares `<other>`."""
 UNKNOWN = "<unknown>"
 """The site of what a library moves on a thread of its own."""
 CHARGED = frozenset(("init", "step", "eval", "idle", "unattributed"))
@@ -132,3 +135,30 @@ def _kind(filename: str) -> str:
     if is_own(filename):
         return "wrapper" if _WRAPPER in filename else "own"
     return "library" if is_plumbing(filename) else "user"
+
+
+class Fallbacks:
+    """Operators that a lazy framework ran on the CPU, because it has no lowering of them to XLA; see `Store.part`."""
+
+    def __init__(self) -> None:
+        self._lock = threads.RLock()  # reentrant: a signal handler of the program may run operators
+        self._rows: dict[str, FallbackState] = {}
+
+    def ran(self, operator: str, count: int) -> bool:
+        """Counts runs of an operator; returns whether its line is still unknown."""
+        with self._lock:
+            operator = operator if operator in self._rows or len(self._rows) < MOST_OPERATORS else OTHER
+            row = self._rows.get(operator) or FallbackState(operator=operator, count=0, since=time.time())
+            self._rows[operator] = dataclasses.replace(row, count=row.count + count)
+            return row.where is None and operator != OTHER
+
+    def found(self, operator: str, where: str) -> None:
+        """Keeps the line that calls an operator."""
+        with self._lock:
+            if operator in self._rows:
+                self._rows[operator] = dataclasses.replace(self._rows[operator], where=where)
+
+    def frozen(self) -> tuple[FallbackState, ...]:
+        """Returns the operators, those that ran most first."""
+        with self._lock:
+            return tuple(sorted(self._rows.values(), key=lambda each: -each.count))

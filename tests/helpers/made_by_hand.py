@@ -18,7 +18,6 @@ from jaxobs.facts.profiles import IdleTime, OperationTime
 from jaxobs.internals.transfers import Moved
 from jaxobs.metrics.subjects.host import METRICS as HOST
 from jaxobs.state.checkpoints import Checkpoints, Mark
-from jaxobs.state.fallbacks import Fallbacks
 from jaxobs.state.generations import Generation
 from jaxobs.state.host_work import HostMeter
 from jaxobs.state.input_waits import Inputs
@@ -26,7 +25,7 @@ from jaxobs.state.loops import Loops
 from jaxobs.state.routes import Routes
 from jaxobs.state.runs import Earlier, Runs
 from jaxobs.state.store import Store
-from jaxobs.state.transfers import Transfers
+from jaxobs.state.transfers import Fallbacks, Transfers
 from jaxobs.state.wall import Wall
 from jaxobs.state.watched import Watched
 

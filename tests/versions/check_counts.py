@@ -725,9 +725,10 @@ def host_callbacks() -> None:
 
     before = jaxobs.snapshot().wall.host.callbacks
     jitted, first = jax.jit(calls_back), look_up.__code__.co_firstlineno
-    for _ in range(10):
-        jitted(ones()).block_until_ready()
-    jax.effects_barrier()
+    with contextlib.redirect_stdout(sys.stderr):  # standard output is the report's
+        for _ in range(10):
+            jitted(ones()).block_until_ready()
+        jax.effects_barrier()
     expected = {"look_up": (20, str(first)), "print": (10, str(first + 6))}
     check("calls and lines", expected if hasattr(sys, "monitoring") else {}, counted())
 

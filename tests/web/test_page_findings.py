@@ -9,6 +9,7 @@ import pytest
 from helpers.page_facts import FINDINGS, NOW, compilation, events, finding, function, lookup, lookups, on_cpu, rich
 from helpers.page_fixtures import Opener, chrome, opened, row, serving
 from helpers.page_input_facts import WALL, WELL
+from helpers.page_memory_facts import capture
 from playwright.sync_api import Page, expect
 
 from jaxobs.base.symptoms import symptom_url
@@ -72,6 +73,21 @@ def test_a_finding_is_shared_as_a_picture_and_as_an_address(opened: Opener, tmp_
         saved.value.save_as(tmp_path / "card.png")
         picture = (tmp_path / "card.png").read_bytes()
         assert picture[:8] == b"\x89PNG\r\n\x1a\n" and struct.unpack(">II", picture[16:24]) == (1200, 630)
+
+
+def test_a_finding_leads_to_the_trace_of_its_time(opened: Opener) -> None:
+    """The latest profile that was captured while it lasted; none from before, and no capture of memory."""
+    told = FINDINGS[1]
+    captures = [
+        capture(901, time=told.since - 9.0, name="profile", path="/captures/profile-early"),
+        capture(902, time=told.since + 1.0, name="profile", path="/captures/profile-during"),
+        capture(903, time=told.since + 2.0, name="memory", path="/captures/memory-during"),
+    ]
+    with serving(rich(), [*all_events(), *captures]) as server:
+        page = opened(server)
+        shown = page.locator(card(page, told.finding))
+        shown.locator("summary").press("Enter")
+        expect(shown.locator(".evidence")).to_contain_text("A trace of that time: captures/profile-during")
 
 
 def test_the_word_about_findings_follows_them(opened: Opener) -> None:

@@ -21,8 +21,8 @@ from jaxobs.facts.wall import TIME_CATEGORIES
 _SPLIT = "<!-- recorded -->"
 _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
-_FOR_READERS = re.compile(r"^[ \t]*//.*\n|^[ \t]+", re.MULTILINE)
-"""Lines of comment and indentation: for who reads the asset, not for who opens the page."""
+_FOR_READERS = re.compile(r"^[ \t]*//.*\n|^[ \t]+| +// [^\n\"'`]*$", re.MULTILINE)
+"""Comments and indentation: for who reads the asset, not for who opens the page."""
 _BETWEEN_RULES = re.compile(r"\s*([{};])\s*|^/\*.*\*/\s*", re.MULTILINE)
 """Comments and blanks of a style sheet."""
 _PLACEHOLDER = re.compile(r"\{\{([\w.]+)\}\}")
@@ -71,7 +71,7 @@ def _filled(name: str) -> str:
         return _BETWEEN_RULES.sub(r"\1", text).strip()
     if not name.endswith(".html"):
         return _FOR_READERS.sub("", text).strip()
-    return _PLACEHOLDER.sub(lambda found: _filled(found[1]), text)
+    return _PLACEHOLDER.sub(lambda found: _filled(found[1]), re.sub(r"(?m)^ +", "", text))
 
 
 def _vocabulary() -> str:
@@ -89,6 +89,5 @@ def _vocabulary() -> str:
         "SYMPTOM_SECTIONS": [["", symptom_url()], *([title, urls[title]] for title in titles)],
         "SYMPTOMS": {kind: 1 + titles.index(title) for kind, title in SECTIONS.items()},
     }
-    return "\n".join(
-        f"const {name} = {json.dumps(value).replace('<', chr(92) + 'u003c')};" for name, value in words.items()
-    )
+    texts = {name: json.dumps(value, separators=(",", ":")).replace("<", "\\u003c") for name, value in words.items()}
+    return "\n".join(f"const {name} = {text};" for name, text in texts.items())

@@ -1,7 +1,6 @@
 // A finding as a picture of 1200 x 630, as sites show beside a link: what it costs, where, and what to do.
-const CARD = { width: 1200, height: 630, left: 72, right: 1128, paper: "#10151c", ink: "#eef2f7", quiet: "#9aa7b8", cure: "#5ec98b", seen: "#6ea8fe",
-  severity: { critical: "#f0616d", warning: "#f2a93b", info: "#6ea8fe" } };
-const SANS = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif", MONO = "ui-monospace, Menlo, 'DejaVu Sans Mono', monospace";
+const CARD = { left: 72, right: 1128, ink: "#eef2f7", quiet: "#9aa7b8", cure: "#5ec98b", seen: "#6ea8fe", severity: { critical: "#f0616d", warning: "#f2a93b" } };
+const SANS = "system-ui, sans-serif", MONO = "ui-monospace, monospace";
 
 // Lines of a text that fit; the last ends with an ellipsis if there are more.
 function wrapped(pen, text, width, most) {
@@ -16,7 +15,7 @@ function wrapped(pen, text, width, most) {
 }
 
 function cardOf(finding) {
-  const canvas = Object.assign(document.createElement("canvas"), { width: CARD.width, height: CARD.height });
+  const canvas = Object.assign(document.createElement("canvas"), { width: 1200, height: 630 });
   const pen = canvas.getContext("2d");
   const entry = (verdictOf(page.snap).findings || []).find((each) => each.id === finding.id);
   let y = 96;
@@ -24,8 +23,8 @@ function cardOf(finding) {
     pen.font = font; pen.fillStyle = color;
     for (const line of wrapped(pen, text, width, most)) { pen.fillText(line, x, y, width); y += parseInt(font.match(/(\d+)px/)[1], 10) * step; }
   };
-  pen.fillStyle = CARD.paper; pen.fillRect(0, 0, CARD.width, CARD.height);
-  pen.fillStyle = CARD.severity[(entry && entry.severity) || finding.severity] || CARD.quiet; pen.fillRect(0, 0, 16, CARD.height);
+  pen.fillStyle = "#10151c"; pen.fillRect(0, 0, 1200, 630);
+  pen.fillStyle = CARD.severity[(entry && entry.severity) || finding.severity] || CARD.seen; pen.fillRect(0, 0, 16, 630);
   write(spaced(finding.finding).toUpperCase(), `600 24px ${SANS}`, CARD.quiet, { step: 2.2 });
   write(finding.summary, `600 42px ${SANS}`, CARD.ink, { most: 4 });
   const cost = [finding.count > 0 && counted(finding), finding.seconds > 0 && lostTime(finding), finding.bytes && bytes(finding.bytes)].filter(Boolean).join(" · ");
@@ -36,7 +35,7 @@ function cardOf(finding) {
   if (finding.advice) write(finding.advice, `30px ${SANS}`, CARD.cure, { most: Math.max(1, Math.floor((556 - y) / 38)), width: half });
   if (drawn) drawSizes(pen, seen, (finding.data.buckets || []).map(Number).filter((each) => each > 0), { left: 736, right: CARD.right, top: 372, floor: 520 });
   y = 588;
-  write(finding.where ? `${finding.where}` : (finding.subject || ""), `26px ${MONO}`, CARD.quiet, { width: 880 });
+  write(finding.where || finding.subject || "", `26px ${MONO}`, CARD.quiet, { width: 880 });
   pen.textAlign = "right"; y = 588;
   write("jaxobs", `600 28px ${SANS}`, CARD.quiet, { x: CARD.right });
   return canvas;
@@ -69,8 +68,8 @@ function saveCard(finding) {
 
 // The address of a finding on this page, and its picture.
 const shareOf = (finding) => h("p", { class: "share" },
-  h("button", { type: "button", class: "badge part", title: "A picture of 1200 x 630 of this finding", text: "save as a picture", onclick: () => saveCard(finding) }), " ",
-  h("a", { href: `#finding-${finding.id}`, title: "An address that opens this page at this finding", text: "link" }));
+  h("button", { type: "button", class: "badge part", text: "save as a picture", onclick: () => saveCard(finding) }), " ",
+  h("a", { href: `#finding-${finding.id}`, text: "link" }));
 
 // Goes to the finding that the address names, once it is there.
 let addressed = false;

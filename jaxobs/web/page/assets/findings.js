@@ -82,15 +82,24 @@ function updateFinding(row, finding, entries) {
   show(row.picture, drawn);
   const kept = finding.sequences.map((sequence) => [sequence, Boolean(findEvent(sequence))]);
   const figures = scalars(finding.data).filter(([name]) => !(drawn && DRAWN.includes(name)));
-  redraw(row.body, [finding.evidence, kept, finding.data], () => [
+  const trace = traceOf(finding);
+  redraw(row.body, [finding.evidence, kept, finding.data, trace], () => [
     finding.evidence.length ? h("ul", {}, ...finding.evidence.map((text) => h("li", {}, ...sentence(text)))) : null,
     kept.length ? h("p", { class: "links" }, h("span", { text: "Compilations " }), ...kept.map(([sequence, there]) => (there
       ? h("a", { class: "num", href: `#compilation-${sequence}`, title: "Show this compilation", text: `#${sequence}`, onclick: (event) => { event.preventDefault(); goToEvent(sequence); } })
       : h("span", { class: "num quiet", title: "No longer kept on this page; an event log keeps all of them", text: `#${sequence}` })))) : null,
     leavesOf(finding.data),
     figures.length ? h("dl", {}, ...figures.flatMap(([name, text]) => [h("dt", { text: spaced(name) }), h("dd", { class: "num", text })])) : null,
+    trace ? h("p", { class: "share" }, "A trace of that time: ", h("span", { class: "site" }, h("code", { title: trace, text: trace.split("/").slice(-2).join("/") }), copier(`jaxobs profile ${trace}`, "command"))) : null,
     shareOf(finding),
   ].filter(Boolean));
+}
+
+// The folder of the latest trace that was taken while the finding lasted, for `jaxobs profile` or `xprof --logdir`.
+function traceOf({ since, ended }) {
+  const during = (time) => time >= since && (ended == null || time <= ended);
+  const taken = actions.filter((each) => each.name === "profile" && each.path && during(epoch(each.time)));
+  return taken.length ? taken[taken.length - 1].path : null;
 }
 
 // The figures of a finding that are texts or numbers, or a few of them: what needs no picture.

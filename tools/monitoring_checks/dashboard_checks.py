@@ -36,7 +36,7 @@ COUNTERS = {metric.name for metric in METRICS if metric.kind == "counter"} | {*l
     metric.name + suffix
     for metric in METRICS if metric.kind in ("histogram", "summary")
     for suffix in ("_count", "_sum", "_bucket")
-} | {name for name in label_flow.OTHERS if name.endswith("_total")}  # fmt: skip
+}  # fmt: skip
 MEASURED = {
     "bytes": {"bytes"}, "seconds": {"s"}, "ratio": {"percentunit"}, "joules": {"joule"}, "watts": {"watt"},
     "celsius": {"celsius"}, "hertz": {"hertz"},
@@ -325,8 +325,7 @@ def d14_d15(seen: Seen) -> Iterator[str]:
     for title, expr in exprs:
         for selector in promql.selectors(seen.filled(expr)):
             matchers = {(each.name, str(each.op), each.value) for each in selector.matchers.matchers}
-            chosen = {("job", "MatchOp.Re", "$job"), ("instance", "MatchOp.Re", "$instance")} <= matchers
-            if not chosen and selector.name not in label_flow.OTHERS:  # these are joined to what is chosen
+            if not {("job", "MatchOp.Re", "$job"), ("instance", "MatchOp.Re", "$instance")} <= matchers:
                 yield f"{title}: {selector.name}"
 
 

@@ -59,14 +59,6 @@ NONE = Labels(frozenset(), frozenset())
 Known = Mapping[str, Labels]
 """Labels by the name of a series."""
 
-OTHERS = {
-    "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE": ("UUID",),
-    "kube_pod_container_status_restarts_total": ("pod",),
-    "node_memory_MemAvailable_bytes": ("node",),
-    "node_memory_MemTotal_bytes": ("node",),
-}
-"""Series of other exporters that panels show, with the labels that they are joined by."""
-
 _SAME = ("topk", "bottomk", "limitk", "limit_ratio")
 _SETS = ("and", "or", "unless")
 _DATES = ("minute", "hour", "day_of_week", "day_of_month", "day_of_year", "days_in_month", "month", "year")
@@ -93,10 +85,9 @@ def series(metrics: Iterable[Metric] = METRICS) -> dict[str, Labels]:
     alert = frozenset({"alertname", "alertstate", "severity"})
     found["ALERTS"] = Labels(alert, every | alert | {"slo", "short", "long", "exhaustion"})
     found |= {name: Labels(TARGET | {*labels}, TARGET | {*labels}) for name, (_, labels) in pushgateway.METRICS.items()}
-    ends = {"up": Labels(TARGET, TARGET | {"node", "pod", "pod_phase", "jax_end"})}
+    ends = {"up": Labels(TARGET, TARGET | {"node", "pod_phase", "jax_end"})}
     taint = TARGET | {"node", "key", "effect"}
     ends["kube_node_spec_taint"] = Labels(taint, taint | {"value"})
-    ends |= {name: Labels(TARGET | {*labels}, TARGET | {*labels}) for name, labels in OTHERS.items()}
     for name, of in agent_metrics().items():
         ends[name] = Labels(TARGET | of, TARGET | of)
     return found | {name: Labels(TARGET, TARGET) for name in SCRAPED} | ends

@@ -10,11 +10,11 @@ from typing import ClassVar
 KINDS = ("timeseries", "stat", "gauge", "bargauge", "table", "heatmap", "state-timeline", "status-history", "text")
 NEEDS = (
     "", "accelerator", "gpu", "tpu", "several_processes", "serving", "generation", "steps", "items", "input",
-    "persistent_cache", "checkpoints", "transfers", "profiles", "exporters", "trouble", "hours",
+    "persistent_cache", "checkpoints", "transfers", "profiles", "trouble", "hours",
 )  # fmt: skip
 """Things without one of which a panel shows nothing; empty if any program will do.
 
-`exporters`: others than jaxobs; `trouble`: a fault, or a rule that fires; `hours`: hours of work."""
+`trouble`: a fault, or a rule that fires; `hours`: hours of work."""
 
 
 class _Declared:

@@ -28,7 +28,7 @@ WITHOUT = {
     **dict.fromkeys(("serving", "generation"), "No traffic"), "accelerator": "No accelerator", "gpu": "No GPU",
     "tpu": "No TPU", "steps": "No steps", "items": "No items are reported", "input": "No input is observed",
     "persistent_cache": "No persistent cache", "checkpoints": "No checkpoints", "profiles": "No profiles are taken",
-    "transfers": "Transfers are not observed", "exporters": "That exporter is not scraped",
+    "transfers": "Transfers are not observed",
 }  # fmt: skip
 """Text of a panel that shows nothing, by what it needs."""
 

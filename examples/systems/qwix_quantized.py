@@ -46,6 +46,7 @@ for rows in np.array_split(np.arange(6400), 100):
 print(f"loss {loss:.4f}")
 rule = qwix.QuantizationRule(module_path=".*", weight_qtype=jnp.int8, act_qtype=jnp.int8)
 quantized = qwix.quantize_model(model, qwix.PtqProvider([rule]), inputs[:64])
+#: eval
 for name, each in (("float32", model), ("int8", quantized)):
     right = [jnp.mean(predict(each, inputs[rows]) == labels[rows]) for rows in np.array_split(np.arange(6400), 100)]
     print(f"{name}: accuracy {np.mean(right):.3f}")

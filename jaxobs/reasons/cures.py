@@ -70,9 +70,14 @@ def operation_cure(cause: str, changes: Sequence[Change], *, varies: bool) -> st
 _TRIAL = re.compile(r"\._*(auto_?tun|benchmark)\w*\.")
 
 
-def is_trial(function: str) -> bool:
-    """Returns whether a library compiles the function to measure it, as an autotuner does with each candidate."""
-    return _TRIAL.search(function) is not None and owner_of(function) is not None
+def is_trial(function: str, library_site: str | None = None) -> bool:
+    """Returns whether a library compiles the function to measure it, as an autotuner does with each candidate.
+
+    The line of the library, if it is known, says whose the function is: who reads a log may not have the library.
+    """
+    inside = (library_site or "").rpartition(".py:")[0].replace("/", ".")
+    owned = function.startswith(f"{inside}.") if inside else owner_of(function) is not None
+    return owned and _TRIAL.search(function) is not None
 
 
 _OF_LIBRARY = {

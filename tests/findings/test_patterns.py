@@ -1,5 +1,6 @@
 """Patterns over time: each is told of what it is made for, and of nothing that a sound program does."""
 
+import dataclasses
 import itertools
 import random
 import tracemalloc
@@ -269,10 +270,13 @@ def test_a_restored_checkpoint_commits_what_was_not_committed() -> None:
 def test_candidates_of_an_autotuner_are_no_recreated_functions() -> None:
     """A library compiles each to measure it; a benchmark of the user's can create its function once."""
 
-    def made(function: str) -> set[str]:
-        return set(found([again(function, "new_function" if n else "first_call") for n in range(9)]))
+    def made(function: str, site: str | None = None) -> set[str]:
+        events = [again(function, "new_function" if n else "first_call") for n in range(9)]
+        return set(found([dataclasses.replace(each, library_site=site) for each in events]))
 
     assert "recreated_functions" not in made("pytest._src.autotuning.measure.<locals>.f")
+    elsewhere = "not_here._src.autotuning.measure.<locals>.f"  # a log of another machine
+    assert "recreated_functions" not in made(elsewhere, "not_here/_src/autotuning.py:7")
     assert "recreated_functions" in made("mine.benchmark.<locals>.f") & made("pytest.fitting.<locals>.f")
 
 

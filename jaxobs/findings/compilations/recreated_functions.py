@@ -39,7 +39,7 @@ class RecreatedFunctions:
 
     def see(self, event: Compilation) -> Iterator[Case]:
         """The loop at the call site, once it is one."""
-        if event.eager or event.transform is not None or is_trial(event.function):
+        if event.eager or event.transform is not None or is_trial(event.function, event.library_site):
             return
         same = self._repetitions.take(event) is not None
         made = event.cause == "new_function"

@@ -73,7 +73,7 @@ _TRIAL = re.compile(r"\._*(auto_?tun|benchmark)\w*\.")
 def is_trial(function: str, library_site: str | None = None) -> bool:
     """Returns whether a library compiles the function to measure it, as an autotuner does with each candidate.
 
-    The line of the library, if it is known, says whose the function is: who reads a log may not have the library.
+    The line of the library, if it is known, says whose the function is: a log may be read without the library.
     """
     inside = (library_site or "").rpartition(".py:")[0].replace("/", ".")
     owned = function.startswith(f"{inside}.") if inside else owner_of(function) is not None

@@ -4,6 +4,7 @@ import functools
 import os
 import sys
 import sysconfig
+import types
 from types import FrameType, ModuleType
 from typing import Any
 
@@ -186,5 +187,5 @@ def is_jax_function(fun: Any) -> bool:
 
 def exported(fun: Any) -> Any:
     """Returns the program of `jax.export` whose method `call` this is; None for any other function."""
-    program = getattr(fun, "__self__", None)
-    return program if type(program).__module__.startswith("jax._src.export") else None
+    kind = getattr(sys.modules.get("jax._src.export._export"), "Exported", None)
+    return fun.__self__ if type(fun) is types.MethodType and kind is not None and type(fun.__self__) is kind else None

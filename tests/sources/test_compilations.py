@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxobs import internals
 from jaxobs.base import guard
 from jaxobs.facts.compilations import Compilation
 from jaxobs.session import lifecycle
@@ -441,6 +442,21 @@ def test_an_exported_program_has_the_name_of_its_function(compiled: list[Compila
     jax.jit(again.call)(sizes[0])
     found = [(each.function, each.eager, each.cause) for each in compiled if each.function == "classify"]
     assert found == [("classify", False, cause) for cause in ("first_call", "first_call", "new_function")]
+
+
+def test_a_method_of_a_class_that_exits_is_not_asked_for_its_module(compiled: list[Compilation]) -> None:
+    class Exits(type):
+        @property
+        def __module__(cls) -> str:
+            raise SystemExit
+
+    class Model(metaclass=Exits):
+        def predict(self, rows: jax.Array) -> jax.Array:
+            return rows + 1
+
+    assert internals.exported(Model().predict) is None
+    jax.jit(Model().predict)(jnp.ones(2))
+    assert any(each.function.endswith("predict") for each in compiled)
 
 
 def test_listeners_removed_by_somebody_are_put_back(compiled: list[Compilation]) -> None:

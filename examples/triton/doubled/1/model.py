@@ -1,8 +1,9 @@
 """A model of Triton's Python backend: each instance is a process with an endpoint of its own.
 
 tritonserver --model-repository examples/triton
-curl localhost:8000/v2/models/doubled/infer -d '{"inputs": [{"name": "rows", "datatype": "FP32", "shape": [3], "data": [1, 1, 1]}]}'
-"""  # noqa: E501, a command in a line
+curl localhost:8000/v2/models/doubled/infer \\
+    -d '{"inputs": [{"name": "rows", "datatype": "FP32", "shape": [3], "data": [1, 1, 1]}]}'
+"""
 
 import json
 import os

@@ -243,5 +243,6 @@ def test_a_page_shows_what_is_printed(tmp_path: Path) -> None:
     (tmp_path / "page.md").write_text(block, encoding="utf-8")
     now = "FIX  It took longer\n\n Steps ───\n train_step  5 steps\n"
     assert list(systems.untrue("p", now, tmp_path)) == []
+    assert list(systems.untrue("p", now.replace("5 steps", "9 per second"), tmp_path)) == []
     gone = list(systems.untrue("p", now.replace("train_step", "update"), tmp_path))
     assert gone == ["page.md shows train_step, which it does not print"]

@@ -16,6 +16,8 @@ LEAST_BYTES = 64 * 2**20
 """Allocators, imports and jaxobs itself stay below that, and most compiled programs."""
 LEAST_SHARE = 0.05
 """Growth as a share of what the process took when it began."""
+LEAST_SECONDS = 10.0
+"""Seconds of growth if the program ends after fewer rises: imports and a checkpoint's buffers also take some in a row."""
 LEAST_RISES = growth.LEAST_RISES + 6
 """Some more than for arrays and programs: where these leak, the process grows as well, and they must be reported."""
 EARLY_RISES = LEAST_RISES // 2
@@ -37,7 +39,9 @@ class HostLeaks:
 
     def matters(self, key: Hashable, run: Run, sample: Sample, cases: Sequence[Growing]) -> bool:
         """Decides by the size, unless CPU arrays or compiled programs leak, which take host memory too."""
-        if growth.LEAST_RISES <= run.rises < LEAST_RISES or any(_takes_host_memory(each, sample) for each in cases):
+        if run.rises < LEAST_RISES and (run.rises >= growth.LEAST_RISES or run.seconds < LEAST_SECONDS):
+            return False
+        if any(_takes_host_memory(each, sample) for each in cases):
             return False
         compiled = sum(each.time >= run.since.time for each in sample.compilations())
         if compiled * COMPILED_OFTEN >= run.rises and run.grown < compiled * LEAST_BYTES:

@@ -25,6 +25,7 @@ _FOR_READERS = re.compile(r"^[ \t]*//.*\n|^[ \t]+| +// [^\n\"'`]*$", re.MULTILIN
 """Comments and indentation: for who reads the asset, not for who opens the page."""
 _BETWEEN_RULES = re.compile(r"\s*([{};])\s*|^/\*.*\*/\s*", re.MULTILINE)
 """Comments and blanks of a style sheet."""
+_PROPERTY = re.compile(r"(?<=[{;])([a-z][a-z-]*): ")
 _PLACEHOLDER = re.compile(r"\{\{([\w.]+)\}\}")
 
 
@@ -68,7 +69,7 @@ def _filled(name: str) -> str:
         return _vocabulary()
     text = (resources.files(__package__) / "assets" / name).read_text(encoding="utf-8")
     if name.endswith(".css"):
-        return _BETWEEN_RULES.sub(r"\1", text).strip()
+        return _PROPERTY.sub(r"\1:", _BETWEEN_RULES.sub(r"\1", text).strip())
     if not name.endswith(".html"):
         return _FOR_READERS.sub("", text).strip()
     return _PLACEHOLDER.sub(lambda found: _filled(found[1]), re.sub(r"(?m)^ +", "", text))

@@ -40,10 +40,10 @@ function updateLoop({ cells, marks }, loop) {
 }
 
 // The recent step times from 0 up to the longest, the latest on the right.
-function sparkOf(values) {
-  const top = Math.max(...values, 1e-9), step = SPARK_WIDTH / Math.max(1, values.length - 1);
-  const points = values.map((value, n) => `${(n * step).toFixed(1)},${(SPARK_HEIGHT - 1 - (value / top) * (SPARK_HEIGHT - 2)).toFixed(1)}`).join(" ");
+function sparkOf(values, width = SPARK_WIDTH, height = SPARK_HEIGHT, fit = "xMidYMid") {
+  const top = Math.max(...values, 1e-9), step = width / Math.max(1, values.length - 1);
+  const points = values.map((value, n) => `${(n * step).toFixed(1)},${(height - 1 - (value / top) * (height - 2)).toFixed(1)}`).join(" ");
   const text = values.length ? `from ${seconds(Math.min(...values))} to ${seconds(top)}` : "none yet";
-  return s("svg", { class: "spark", viewBox: `0 0 ${SPARK_WIDTH} ${SPARK_HEIGHT}`, width: SPARK_WIDTH, height: SPARK_HEIGHT, role: "img", "aria-label": `Recent step times ${text}` },
-    s("polyline", { points, fill: "none", stroke: "var(--accent)", "stroke-width": 1.5, "stroke-linejoin": "round" }));
+  return s("svg", { class: "spark", viewBox: `0 0 ${width} ${height}`, width, height, preserveAspectRatio: fit, role: "img", "aria-label": `Recent step times ${text}` },
+    s("polyline", { points, fill: "none", stroke: "var(--accent)", "stroke-width": 1.5, "stroke-linejoin": "round", "vector-effect": "non-scaling-stroke" }));
 }

@@ -46,6 +46,8 @@ function tileSteps(snap) {
   drawRate($("tile-steps-rate"), loop.steps_per_second);
   pieces($("tile-steps-sub"), [loop.steps_counted !== false && plural(loop.steps, "step"), loop.p50_seconds != null ? `median ${seconds(loop.p50_seconds)}` : loop.mean_seconds != null && `mean ${seconds(loop.mean_seconds)}`,
     mfuOf(loop) && `MFU ${mfuOf(loop)}`, loop.slow && `${count(loop.slow)} slow`, loop.failed && `${count(loop.failed)} failed`]);
+  const recent = loop.recent || [];
+  redraw($("tile-steps-line"), recent, () => (recent.length > 1 ? [sparkOf(recent, 320, 64, "none"), h("figcaption", { text: `the last ${recent.length} steps, up to ${seconds(Math.max(...recent))}` })] : []));
 }
 
 function tileRequests(snap) {

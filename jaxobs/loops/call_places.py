@@ -26,11 +26,13 @@ MOST_FRAMES = 128
 _SERVERS = frozenset(
     (
         "anyio", "bentoml", "bottle", "cheroot", "cherrypy", "daphne", "django", "fastapi", "flask", "gradio", "grpc",
-        "gunicorn", "http", "hypercorn", "litserve", "sanic", "socketserver", "starlette", "uvicorn", "waitress",
+        "gunicorn", "hypercorn", "litserve", "sanic", "socketserver", "starlette", "uvicorn", "waitress",
         "werkzeug", "wsgiref",
     )
 )  # fmt: skip
-_SERVER_MODULES = ("aiohttp.web", "ray.serve", "tornado.web", "jaxobs.instruments.asgi", "jaxobs.instruments.wsgi")
+_SERVER_MODULES = (
+    "aiohttp.web", "http.server", "ray.serve", "tornado.web", "jaxobs.instruments.asgi", "jaxobs.instruments.wsgi",
+)  # fmt: skip
 _EVALUATES = re.compile(r"(^|_)(evals?|evaluate|evaluation|evaluator|val|valid|validate|validation|test)(_|$)")
 _PREDICTS = re.compile(r"(^|_)(predict|predicts|prediction|predictions|accuracy)(_|$)")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -110,7 +112,7 @@ def outside(frame: FrameType) -> FrameType:
 
 
 def is_served(frame: FrameType) -> bool:
-    """Whether the call is made in a server's handler."""
+    """Whether a frame is in a server, as the call of a handler is."""
     names = (each.f_globals.get("__name__") for each in frames(frame))
     return any(
         isinstance(name, str) and (name.partition(".")[0] in _SERVERS or name.startswith(_SERVER_MODULES))

@@ -1,5 +1,6 @@
 """Loops that are found in a program that reports none: the slow tick takes in the calls that were seen."""
 
+import sys
 import threading
 from collections.abc import Callable
 from time import perf_counter
@@ -8,7 +9,7 @@ from jaxobs.base import threads
 from jaxobs.facts.compilations import Compilation
 from jaxobs.facts.events import Event
 from jaxobs.internals import post_hook
-from jaxobs.loops.call_places import frames
+from jaxobs.loops.call_places import frames, is_served
 from jaxobs.loops.found_loops import CHARGED, FoundLoops, Going, Total
 from jaxobs.loops.loop_outputs import LoopOutputs
 from jaxobs.loops.positions import is_task
@@ -101,6 +102,7 @@ class FoundLoopsSource:
         totals = {}
         tasks = any(each.folded >= FEWEST_CALLS and is_task(each.place or ()) for each in functions)
         wall = self._store.part(Wall)
+        functions = self._without_answers(functions, wall)
         wall.serves = wall.serves or self._calls.serves or tasks
         for function in functions:
             if function.name in counted:
@@ -117,6 +119,18 @@ class FoundLoopsSource:
         if charged:
             within = {name for each in charged for name in each.within}
             self._charge(charged, within)
+
+    def _without_answers(self, functions: list[Seen], wall: Wall) -> list[Seen]:
+        """Returns the functions whose calls are turns: a server on the main thread has its batches answered by others."""
+        main = threading.main_thread().ident
+        frame = sys._current_frames().get(main or 0)
+        if frame is None or not is_served(frame):
+            return functions
+        own = CHARGED if wall.thread == main else main
+        for each in functions:
+            if each.window and all(mark[1] != own for mark in each.window):
+                each.ignored = wall.serves = True
+        return [each for each in functions if not each.ignored]
 
     def _charge(self, loops: list[Going], within: set[str], thread: int | None = None) -> None:
         self._store.part(FoundLoops).clock = self._calls.clock

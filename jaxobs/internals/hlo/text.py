@@ -94,7 +94,7 @@ def _take(computation: _Computation, result: str, opcode: str) -> None:
 
 def _parts(opcode: str, line: str) -> list[str]:
     """Computations that are part of this instruction: not those that are called, run asynchronously or looped."""
-    if opcode in ("call", "async-start", "while", "conditional"):
+    if opcode in ("call", "async-start", "while", "conditional") or not ("calls=" in line or "to_apply=" in line):
         return []
     return [name for _, name in _PART.findall(line)]
 

@@ -146,21 +146,24 @@ _JUDGED = {
 
 
 def judged(outcomes: Sequence[Outcome]) -> str:
-    """As Markdown: answers that a reader judged who knew the truth, before the changes of a round and after them."""
-    told = [each for each in held_out(outcomes) if each.judged]
-    sides = [[each.judged[side].split() for each in told if not each.is_control] for side in (0, 1)]
-    healthy = [[each.judged[side].split()[1] for each in told if each.is_control] for side in (0, 1)]
-    lines = [f"| {len(sides[0])} faults that nobody had read | before | after |", "|---|---:|---:|"]
+    """As Markdown: answers that a reader judged who knew the truth, by round, before its changes and after them."""
+    columns: dict[tuple[int, int], list[tuple[bool, list[str]]]] = {}
+    for scenario in held_out(outcomes):
+        for side, told in enumerate(scenario.judged):
+            columns.setdefault((scenario.round or 0, side), []).append((scenario.is_control, told.split()))
+    names = [f"round {number}, {'after' if side else 'before'}" for number, side in sorted(columns)]
+    faults = [[said for healthy, said in columns[each] if not healthy] for each in sorted(columns)]
+    controls = [[said[1] for healthy, said in columns[each] if healthy] for each in sorted(columns)]
+    rows: dict[str, Sequence[object]] = {"faults that nobody had read": names, "judged": [len(each) for each in faults]}
     for name, (place, word) in _JUDGED.items():
-        counts = [sum(each[place] == word for each in side) for side in sides]
-        lines.append(f"| {name} | {counts[0]} | {counts[1]} |")
-    blamed = [sum(each != "right" for each in side) for side in healthy]
-    lines.append(f"| healthy jobs blamed, of {len(healthy[0])} | {blamed[0]} | {blamed[1]} |")
+        rows[name] = [sum(said[place] == word for said in each) for each in faults]
+    rows["healthy jobs blamed"] = [f"{sum(each != 'right' for each in some)} of {len(some)}" for some in controls]
     for verdict in ("cause", "likely"):
-        ways = [each[1] for each in sides[1] if each[0] == verdict]
-        right = f"{ways.count('right')} and {ways.count('half')} of {len(ways)}"
-        lines.append(f"| right, and half right, of the answers `{verdict}` | | {right} |")
-    return "\n".join(lines)
+        ways = [[said[1] for said in each if said[0] == verdict] for each in faults]
+        right = [f"{each.count('right')} and {each.count('half')} of {len(each)}" for each in ways]
+        rows[f"right, and half right, of the answers `{verdict}`"] = right
+    lines = [f"| {name} | {' | '.join(map(str, cells))} |" for name, cells in rows.items()]
+    return "\n".join([lines[0], f"|---|{'---:|' * len(names)}", *lines[1:]])
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:

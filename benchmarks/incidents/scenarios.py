@@ -61,8 +61,9 @@ class Scenario:
     first_try: str | None
     """For one that was held out: what `diagnose` said at first, `right` or what was wrong."""
     judged: tuple[str, ...]
-    """Judgements of a reader who knew the truth, before the changes of its round and after them, such as
-    `likely right solved`: the verdict, whether the cause was right, and whether the fix would have solved it."""
+    """Judgements of a reader who knew the truth: before the changes of its round, and after those of them that somebody
+    made who had not read it. `likely right solved` is one: the verdict, whether the cause was right, and whether the
+    fix would have solved it."""
     sections: tuple[tuple[str, str, str], ...]
     """Kind, name and text of each source."""
 

@@ -27,13 +27,13 @@ _HEAD = """<!-- Written by `python -m tools.zoo --systems` from `tools/zoo/syste
 
 # Systems
 
-JAX is mostly used through other people's libraries and services. Each has a page that shows the shortest way in, what
-jaxobs really printed, and what it does not see. The examples of [examples/systems](../../examples/systems) run in CI
-(`make test-zoo`) against the versions below, with jaxobs and without, and are compared with what
-[someone who knows them](../zoo.md) would say. "Recipe" marks what nobody has run here; its page says what was tried.
-Eager operations are compilations of single operations outside of `jit`. The seconds are those of
-`pip install`, with a warm package cache, `jaxobs run` and `jaxobs explain` together, in a new environment, up to the
-first sentence that jaxobs prints about the program. They were measured once, on two cores that had much other work.
+Most people use JAX through other people's libraries and services. Each system has a page with the shortest way in, the
+real output of jaxobs, and its blind spots. CI runs the examples of [examples/systems](../../examples/systems)
+(`make test-zoo`) with the versions below, with jaxobs and without, and compares them with the judgement of
+[someone who knows them](../zoo.md). Nobody has run a "recipe" here; its page says what we tried.
+Eager operations are compilations of single operations outside `jit`. The seconds cover
+`pip install`, with a warm package cache, `jaxobs run` and `jaxobs explain`, in a new environment, up to the
+first sentence that jaxobs prints about the program. We measured them once, on two cores that had much other work.
 
 """
 

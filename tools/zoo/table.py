@@ -16,17 +16,17 @@ _HEAD = """<!-- Written by `python -m tools.zoo --markdown docs/zoo.md`. Do not 
 # The zoo
 
 {programs} programs of {projects} projects, written as users of these libraries write them, with packaged or made-up
-data. Those in `examples/systems` are the examples of [the systems that people run](systems/README.md). Each has an
-entry in `tools/zoo/known`, written before anybody looked at what jaxobs says about it: how often each function
-compiles and why, the findings, the training loop and its steps. An entry was corrected later only if JAX's own log of
-compilations, or the definition of a cause, showed that it was wrong. `make test-zoo` runs each program with `jaxobs
-run` and without, and fails if something differs that the entry does not list, also when it is run once more:
+data. The programs in `examples/systems` are the examples of [the systems that people run](systems/README.md). Each
+program has an entry in `tools/zoo/known`, written before anybody read the output of jaxobs: how often each function
+compiles and why, the findings, the training loop and its steps. We corrected an entry later only if JAX's own log of
+compilations, or the definition of a cause, proved it wrong. `make test-zoo` runs each program with `jaxobs run` and
+without. It fails if a rule below does not hold, also in a second run, and the entry does not list the difference:
 
-- standard output and exit code are the same, standard error has no line more;
-- as many programs were compiled as without jaxobs, and as many are in the event log;
+- standard output and exit code are the same, and standard error has no additional line;
+- JAX compiles as many programs as without jaxobs, and the event log has as many;
 - causes, findings, loop and verdict are those of the entry, and there are no others;
-- each category of time is within 5 % of the process's time from that of a stopwatch in the program;
-- no sentence is refuted by its own facts.
+- each category of time differs from a stopwatch in the program by at most 5 % of the process's time;
+- no sentence contradicts its own facts.
 
 {tries}
 

@@ -121,7 +121,7 @@ class FoundLoopsSource:
             self._charge(charged, within)
 
     def _without_answers(self, functions: list[Seen], wall: Wall) -> list[Seen]:
-        """Returns the functions whose calls are turns: a server on the main thread has its batches answered by others."""
+        """Returns the functions without those that other threads call for a server on the main thread, as for batches."""
         main = threading.main_thread().ident
         frame = sys._current_frames().get(main or 0)
         if frame is None or not is_served(frame):

@@ -140,7 +140,7 @@ def untrue(name: str, text: str, pages: Path = PAGES) -> Iterator[str]:
 
 
 def _words(text: str) -> list[str]:
-    """Words that depend on no clock: not the headline, the account, figures of loops, nor findings that come by cost."""
+    """Words that depend on no clock: no headline, account, figures of loops, or findings that come by cost."""
     lasting = ""
     for section in re.split(r"\n(?= ?[A-Z][^\n]* ─{3})", text)[1:]:
         title, _, body = section.partition("\n")

@@ -121,15 +121,15 @@ class FoundLoopsSource:
             self._charge(charged, within)
 
     def _without_answers(self, functions: list[Seen], wall: Wall) -> list[Seen]:
-        """Returns the functions without those that other threads call for a server on the main thread, as for batches."""
+        """Returns the functions without those that other threads call for a server on the main thread."""
         main = threading.main_thread().ident
         frame = sys._current_frames().get(main or 0)
         if frame is None or not is_served(frame):
             return functions
         own = CHARGED if wall.thread == main else main
-        for each in functions:
-            if each.window and all(mark[1] != own for mark in each.window):
-                each.ignored = wall.serves = True
+        for function in functions:
+            if function.window and all(mark[1] != own for mark in function.window):
+                function.ignored = wall.serves = True
         return [each for each in functions if not each.ignored]
 
     def _charge(self, loops: list[Going], within: set[str], thread: int | None = None) -> None:

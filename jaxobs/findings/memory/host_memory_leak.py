@@ -17,7 +17,7 @@ LEAST_BYTES = 64 * 2**20
 LEAST_SHARE = 0.05
 """Growth as a share of what the process took when it began."""
 LEAST_SECONDS = 10.0
-"""Seconds of growth if the program ends after fewer rises: imports and a checkpoint's buffers also take some in a row."""
+"""Seconds of growth if the program ends after fewer rises: imports and checkpoints also take memory several times."""
 LEAST_RISES = growth.LEAST_RISES + 6
 """Some more than for arrays and programs: where these leak, the process grows as well, and they must be reported."""
 EARLY_RISES = LEAST_RISES // 2

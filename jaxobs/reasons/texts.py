@@ -12,8 +12,7 @@ _SHORT = 80
 
 def shortened(text: str) -> str:
     """`text` on one line, cut to 120 characters."""
-    text = " ".join(text.split())
-    return text if len(text) <= MOST_REPR else text[: MOST_REPR - 1] + "…"
+    return cut(" ".join(text.split()))
 
 
 def difference(before: str, after: str) -> tuple[str, str]:

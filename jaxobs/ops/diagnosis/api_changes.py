@@ -5,7 +5,6 @@ Whoever misses one of these names runs code that was written for another release
 
 import re
 import tomllib
-from collections.abc import Mapping
 from importlib import resources
 
 _CHANGES = tomllib.loads((resources.files(__package__) / "api_changes.toml").read_text(encoding="utf-8"))
@@ -49,8 +48,6 @@ def _missing() -> str:
 
 MISSING = _missing()
 """A regular expression of what Python says of them."""
-DISTRIBUTIONS: Mapping[str, str] = _CHANGES["distributions"]
-"""Names of distributions by the package that they install, where the two differ."""
 _RELEASES = {
     which: {name: release for release, names in _CHANGES[which].items() for name in names.split()}
     for which in ("gone", "came")
@@ -58,6 +55,12 @@ _RELEASES = {
 _MISSED = re.compile(
     r"module '([\w.]+)' has no attribute '(\w+)'|cannot import name '(\w+)' from '([\w.]+)'|No module named '([\w.]+)'"
 )
+
+
+def distribution(module: str) -> str:
+    """Returns the name under which pip knows a package or a module; some packages have modules of several."""
+    package, table = module.split(".")[0], _CHANGES["distributions"]
+    return str(table.get(".".join(module.split(".")[:2])) or table.get(package, package))
 
 
 def releases(message: str) -> dict[str, str]:

@@ -160,11 +160,6 @@ def is_before(one: Observation, other: Observation) -> bool | None:
     return None if "at_least" in earlier.data else one is earlier
 
 
-def first(observations: Iterable[Observation]) -> Observation | None:
-    """The earliest."""
-    return min(observations, key=lambda each: each.order, default=None)
-
-
 Courses = Mapping[tuple[str, str], Sequence[Observation]]
 """By source and process: its steps, starts and ends."""
 

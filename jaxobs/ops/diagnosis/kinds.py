@@ -14,7 +14,7 @@ from jaxobs.ops.diagnosis.knowledge import Raised
 MOST_CAPTURED = 120
 """Characters of a value in an action."""
 _OF_JAX = ("jax", "jaxlib")
-_PACKAGES = ("caller", "owner", "package")
+_PACKAGES = ("caller", "library_of", "owner", "package")
 """Values that name a package: pip wants the name of its distribution."""
 _FIELD = re.compile(r"\{(\w+(?:\|[^{}]*)?)\}")
 
@@ -65,10 +65,7 @@ class Kind:
             values |= {"owner": owner, "owner_of": f" of {owner}"}
         if caller := tracebacks.owner(observation, besides=_OF_JAX):
             values["caller"] = caller
-        return {
-            name: api_changes.DISTRIBUTIONS.get(text, text) if name in _PACKAGES else text
-            for name, text in values.items()
-        }
+        return {name: api_changes.distribution(text) if name in _PACKAGES else text for name, text in values.items()}
 
 
 @functools.cache

@@ -63,7 +63,8 @@ def _cause(case: Case, standing: Mapping[str, Case], evidence: Evidence, course:
     touched = [_whose(each, case.onset) for one in (case, *followers) for each in one.strong]
     shown = next((each for each in followers if each.id in case.known.located_by and each.onset.process), case)
     located = case if _process(case) else shown
-    component = _blamed(case) or _process(located) or _host(case) or case.onset.source
+    hosts = (each.data["host"] for each in case.strong if each.data.get("host"))
+    component = _blamed(case) or _process(located) or next(hosts, case.onset.source)
     since = began(case.known, case.strong, case.weak, evidence, course)
     since = located.onset.time if since is None else since
     kind = kinds.found(case.id, case.strong)
@@ -114,11 +115,6 @@ def _blamed(case: Case) -> str:
     return next((found.group(1) for each in digests if (found := _BLAMED.search(each))), "")
 
 
-def _host(case: Case) -> str:
-    """The host that its signs say failed."""
-    return next((each.data["host"] for each in case.strong if each.data.get("host")), "")
-
-
 def _whose(one: Observation, onset: Observation) -> str:
     """The process that it is about; where that has no name, the log, if that is another one."""
     return one.process or (one.source if one.kind == LINE and one.source != onset.source else "")
@@ -131,21 +127,15 @@ def _by_number(process: str) -> tuple[str, int, str]:
 
 def hypothesis(case: Case, evidence: Evidence) -> Hypothesis:
     """What speaks for it, or against it, or why neither is known."""
-    if case.against:
-        return Hypothesis(
-            id=case.id, status=result.REFUTED, evidence=_quotes(case.against, case), because="this rules it out"
-        )
-    if case.strong:
-        because = f"it follows from {', '.join(case.explained_by)}" if case.explained_by else case.because
-        return Hypothesis(
-            id=case.id, status=result.SUPPORTED, evidence=_quotes((*case.strong, *case.weak), case), because=because
-        )
-    if case.weak:
-        because = "other faults show the same"
-        return Hypothesis(id=case.id, status=result.SUPPORTED, evidence=_quotes(case.weak, case), because=because)
-    if case.passed:
-        because = "the process continued after this"
-        return Hypothesis(id=case.id, status=result.REFUTED, evidence=_quotes(case.passed, case), because=because)
+    follows = f"it follows from {', '.join(case.explained_by)}" if case.explained_by else case.because
+    for status, shown, because in (
+        (result.REFUTED, case.against, "this rules it out"),
+        (result.SUPPORTED, [*case.strong, *case.weak] if case.strong else [], follows),
+        (result.SUPPORTED, case.weak, "other faults show the same"),
+        (result.REFUTED, case.passed, "the process continued after this"),
+    ):
+        if shown:
+            return Hypothesis(id=case.id, status=status, evidence=_quotes(shown, case), because=because)
     whole = [each for each in evidence.sources if each.kind in case.known.shown_by]
     if whole and all(each.is_whole for each in whole):
         said = ", ".join(each.name for each in whole[:MOST_EVIDENCE])

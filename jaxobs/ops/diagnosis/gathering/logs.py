@@ -25,7 +25,7 @@ from jaxobs.ops.diagnosis.gathering.literals import gate
 from jaxobs.ops.diagnosis.gathering.log_lines import LogLine, parse_all
 from jaxobs.ops.diagnosis.gathering.log_times import either, of_the_past
 from jaxobs.ops.diagnosis.gathering.paces import Pace
-from jaxobs.ops.diagnosis.gathering.traced import MOST_CODE, Tracebacks, ends_a_message, is_of_a_call
+from jaxobs.ops.diagnosis.gathering.traced import MOST_CODE, Tracebacks, ends_a_message, is_bare, is_of_a_call
 from jaxobs.ops.diagnosis.gathering.whose import cancelled_job, host_of, process_of, settled
 
 MOST_OF_ONE = 20
@@ -121,6 +121,7 @@ def read(
     may_show = gate(tuple(signs))
     open_lines: list[tuple[int, int]] = []
     messages: list[tuple[int, int]] = []
+    bare: dict[str, list[Observation]] = {}  # By process: an exception without its traceback, if nothing follows.
     processes: set[str] = set()
     count = 0
     try:
@@ -144,13 +145,24 @@ def read(
                     processes.add(line.process or line.name)
                 elif (line.process or line.name) not in processes:
                     line = replace(line, process="", name="")
-                for each in _observed(reading, number, _dated(reading, line), may_show):
+                process = line.process or line.name or reading.process
+                if process in bare and (
+                    _progress(line) or not _goes_on(bare[process], bare[process][0].place, 0, number, line)
+                ):
+                    del bare[process]
+                shown = list(_observed(reading, number, _dated(reading, line), may_show))
+                if is_bare(line) and not any(each.name == RAISED for each in shown):
+                    bare[process] = [replace(reading.lasts[process], kind=LINE, name=RAISED, data={"bare": "yes"})]
+                for each in shown:
                     if each.kind == LINE:
                         open_lines.append((number, len(found)))
                         messages += [(number, len(found))] if each.name == RAISED else []
                     found.append(each)
     except UnreadableError as error:
         return [], Source(kind="log", name=name, problem=str(error))
+    shown = [each for each in found if each.kind == LINE]  # What a flood repeats is shown once.
+    ends = [one for (one,) in bare.values() if all(each.place == one.place for each in shown if each.text == one.text)]
+    found = [each for each in found if each.kind != LINE or all(each.place != one.place for one in ends)] + ends
     found += reading.steps.values()
     found += [
         replace(last, data={**last.data, **reading.paces[process].told(last.time, modified, now)})

@@ -59,12 +59,10 @@ def _names(paths: Iterable[str]) -> dict[str, str]:
         parts = path.split(os.sep)
         tails = (os.sep.join(parts[-count:]) for count in range(1, len(parts) + 1))
         others = [each for each in unique if each != path]
-        found[path] = next((tail for tail in tails if not any(_ends(each, tail) for each in others)), path)
+        found[path] = next(
+            (tail for tail in tails if not any((os.sep + each).endswith(os.sep + tail) for each in others)), path
+        )
     return found
-
-
-def _ends(path: str, tail: str) -> bool:
-    return path == tail or path.endswith(os.sep + tail)
 
 
 def _modified(path: str) -> float | None:

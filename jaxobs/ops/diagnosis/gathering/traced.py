@@ -21,11 +21,11 @@ _CAUGHT = re.compile(
 """What comes before a traceback that ends a request or a callback, and not the program."""
 _FRAME = re.compile(
     r"\s*File (?:\"(?P<file>[^\"]+)\", line (?P<line>\d+)(?:, in (?P<function>\S+))?|"
-    r"(?P<cell>[^\s:]+):(?P<row>\d+), in )|\[?(?P<old>[/~][^\s\]]+\.py)\]?\S* in |"
+    r"(?P<cell>[^\s:]+):(?P<row>\d+)(?:, in |$))|\[?(?P<old>[/~][^\s\]]+\.py)\]?\S* in |"
     r"\u2502 (?P<rich>/\S+\.py):(?P<number>\d+) in "
 )
 """Where a call of a traceback is: as Python tells it, IPython, IPython before its eighth version, and Rich."""
-_CALL = re.compile(r"\s*File \"[^\"]+\", line \d+, in ")
+_CALL = re.compile(r"\s*File (?:\"[^\"]+\", line \d+, in |[^\s:]+:\d+(?:, in |$))")
 _NOT_THE_USERS = re.compile(
     r"(?:site|dist)-packages[/\\]|[/\\]lib(?:64)?[/\\]python\d|^<(?!stdin|ipython)|[/\\]jax[/\\]_src[/\\]"
 )
@@ -40,6 +40,7 @@ _RAISED = re.compile(
     r"(?P<type>(?:[A-Za-z_][\w]*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Iteration|Timeout|Warning)?|"
     r"(?:[A-Za-z_]\w*\.)+\w*error)(?:: |$)"
 )
+_BARE = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): \S")
 _CHAINED = re.compile(r"(?:During handling of|The above exception was)")
 _RECORDED = 30
 """Lines behind the frames of a traceback that may come before what was raised."""
@@ -55,6 +56,11 @@ def ends_a_message(message: str) -> bool:
     return bool(_TRACEBACK.search(message) or _CHAINED.match(message) or _FRAME.match(message))
 
 
+def is_bare(line: LogLine) -> bool:
+    """Returns whether a line tells an exception, and not as what a logger says."""
+    return not line.level and _BARE.match(line.message) is not None
+
+
 @dataclass(slots=True)
 class Tracebacks:
     """The traceback that each process of a log is in the middle of."""
@@ -63,8 +69,6 @@ class Tracebacks:
     """By process: the host that the first line of its traceback names."""
     _behind: dict[str, int] = field(default_factory=dict)
     """By process: how many lines behind the frames of its traceback were seen so far."""
-    _codes: dict[str, str] = field(default_factory=dict)
-    """By process: the latest line of code in its traceback."""
     _frames: dict[str, list[str]] = field(default_factory=dict)
     """By process: the files of the innermost calls in its traceback."""
     _calls: dict[str, list[str]] = field(default_factory=dict)
@@ -84,10 +88,11 @@ class Tracebacks:
 
     def called(self, process: str) -> dict[str, str]:
         """The code and the files from which something was raised."""
+        calls = self._calls.pop(process, [])
         told = {
-            "code": self._codes.pop(process, ""),
+            "code": calls[-1] if calls else "",
             "frames": "\n".join(self._frames.pop(process, ())),
-            "calls": "\n".join(self._calls.pop(process, ())),
+            "calls": "\n".join(calls),
             "where": self._places.pop(process, ""),
             "caught": "yes" if _CAUGHT.search(self._said.get(process, "")) else "",
         }
@@ -137,5 +142,4 @@ class Tracebacks:
         cell = _OF_CELL.match(message)
         code = (cell.group("code") or "" if cell else message).strip()
         if code and not code.startswith(("File ", "^", "~")):
-            self._codes[process] = code[:MOST_CODE]
             self._calls[process] = [*self._calls.get(process, ()), code[:MOST_CODE]][-MOST_CALLS:]

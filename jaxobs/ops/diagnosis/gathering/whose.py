@@ -77,11 +77,10 @@ def settled(
     # A program that names itself in what it logs does not do so in a traceback.
     (only,) = named
     times = [each for each in kept if each.process == only and each.time is not None]
-    return [_given(each, only, times) if _is_nameless(each) else each for each in kept]
-
-
-def _is_nameless(one: Observation) -> bool:
-    return not one.process and one.kind == LINE and _LAUNCHER.match(one.text) is None
+    return [
+        each if each.process or each.kind != LINE or _LAUNCHER.match(each.text) else _given(each, only, times)
+        for each in kept
+    ]
 
 
 def _given(one: Observation, process: str, timed: Iterable[Observation]) -> Observation:

@@ -70,12 +70,12 @@ _ANSWERED = re.compile(r"HTTP/[12]\.[01]\S{0,8}\" 500\b|\"POST \S{1,200} HTTP/[1
 
 
 def _uncaught(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
-    """The last lines of tracebacks, and what jaxobs saw leave the program."""
+    """The last lines of tracebacks, and what jaxobs saw leave the program; without a traceback anything may say it."""
     raised = [
         each
         for each in signs
         if not each.text.startswith(_ENDS)
-        and "caught" not in each.data
+        and not {"bare", "caught"} & {*each.data}
         and not _ANSWERED.search(each.data.get("next", ""))
         and not re.search(DAMAGED, each.text)
         and (each.kind != EVENT or each.data.get("uncaught") == "yes")
@@ -107,7 +107,7 @@ _HARMLESS = re.compile(
 
 def _last_words(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
     """Errors that nothing knows, behind which a process says nothing more."""
-    known = {(each.source, each.place) for each in evidence.of_kind(LINE)}
+    known = {(each.source, each.place) for each in evidence.of_kind(LINE) if "bare" not in each.data}
     ended = {(each.source, each.process) for each in evidence.of_kind(END)}
     return [
         each

@@ -123,8 +123,8 @@ class FoundLoopsSource:
     def _without_answers(self, functions: list[Seen], wall: Wall) -> list[Seen]:
         """Returns the functions without those that other threads call for a server on the main thread."""
         main = threading.main_thread().ident
-        frame = sys._current_frames().get(main or 0)
-        if frame is None or not is_served(frame):
+        # No name here holds the frame: on the main thread it would be this one, which then outlives its call.
+        if not any(is_served(frame) for thread, frame in sys._current_frames().items() if thread == main):
             return functions
         own = CHARGED if wall.thread == main else main
         for function in functions:

@@ -1,6 +1,5 @@
 """Loops that are found in a program that reports none: the slow tick takes in the calls that were seen."""
 
-import sys
 import threading
 from collections.abc import Callable
 from time import perf_counter
@@ -124,7 +123,7 @@ class FoundLoopsSource:
         """Returns the functions without those that other threads call for a server on the main thread."""
         main = threading.main_thread().ident
         # No name here holds the frame: on the main thread it would be this one, which then outlives its call.
-        if not any(is_served(frame) for thread, frame in sys._current_frames().items() if thread == main):
+        if not any(is_served(frame) for thread, frame in threads.current_frames().items() if thread == main):
             return functions
         own = CHARGED if wall.thread == main else main
         for function in functions:

@@ -207,6 +207,7 @@ def test_secrets_are_masked(tmp_path: Path) -> None:
         (b" " * (2**20 - 3) + b"password=hunter22 eyJhbGciOiJIUzI1NiJ9.e30.abcdefghijkl", 2),
         (b"step 3: loss 0.5, 12 tokens, basic blocks, secret sauce", 0),
         (b"http://127.0.0.1:9464/metrics and user@example.com", 0),
+        (b'MountVolume.SetUp failed for volume "gcp-credentials" : secret "user-gcp-sa" not found', 0),
         (b"tokenizer: sentencepiece, keys: ('a', 'b'), password: ", 0),
     ],
 )

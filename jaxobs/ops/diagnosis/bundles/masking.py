@@ -7,7 +7,9 @@ _SECRET = re.compile(
       (?i: \b bearer \s+ | authorization["']? \s* [:=] \s* ["']? (?: \w+ \s+ )? )(?P<bearer> [A-Za-z0-9._~+/=-]{16,} )
     | (?i: (?: password | passwd | secret | api[_-]?key | access[_-]?key | auth[_-]?token | access[_-]?token
              | credentials? | private[_-]?token )
-        [\w-]{0,20} ["']? \s* [:=] \s* ["']? )(?P<value> [^\s"',;&<>\\]{6,200} )
+        [\w-]{0,20} ["']? \s* [:=] \s* ["']? )
+      (?! (?: secret | configmap ) [ ]" ) # an object that Kubernetes does not find, after the volume's name
+      (?P<value> [^\s"',;&<>\\]{6,200} )
     | ://[^\s/@:"'\\]{0,100}:(?P<login> [^\s/@"'\\]{1,200} )@
     | (?P<key> \b(?: AKIA | ASIA )[A-Z0-9]{16}\b | \bgh[pousr]_[A-Za-z0-9]{30,} | \bhf_[A-Za-z0-9]{30,}
       | \bsk-[A-Za-z0-9_-]{20,} | \bxox[abprs]-[A-Za-z0-9-]{10,} | \bya29\.[\w-]{20,}

@@ -152,7 +152,8 @@ def read(
                     del bare[process]
                 shown = list(_observed(reading, number, _dated(reading, line), may_show))
                 if is_bare(line) and not any(each.name == RAISED for each in shown):
-                    bare[process] = [replace(reading.lasts[process], kind=LINE, name=RAISED, data={"bare": "yes"})]
+                    last = reading.lasts[process]
+                    bare[process] = [replace(last, kind=LINE, name=RAISED, data={**last.data, "bare": "yes"})]
                 for each in shown:
                     if each.kind == LINE:
                         open_lines.append((number, len(found)))

@@ -8,7 +8,7 @@ from jaxobs.base import threads
 from jaxobs.facts.compilations import Compilation
 from jaxobs.facts.events import Event
 from jaxobs.internals import post_hook
-from jaxobs.loops.call_places import frames, is_served
+from jaxobs.loops.call_places import frames
 from jaxobs.loops.found_loops import CHARGED, FoundLoops, Going, Total
 from jaxobs.loops.loop_outputs import LoopOutputs
 from jaxobs.loops.positions import is_task
@@ -101,7 +101,6 @@ class FoundLoopsSource:
         totals = {}
         tasks = any(each.folded >= FEWEST_CALLS and is_task(each.place or ()) for each in functions)
         wall = self._store.part(Wall)
-        functions = self._without_answers(functions, wall)
         wall.serves = wall.serves or self._calls.serves or tasks
         for function in functions:
             if function.name in counted:
@@ -118,18 +117,6 @@ class FoundLoopsSource:
         if charged:
             within = {name for each in charged for name in each.within}
             self._charge(charged, within)
-
-    def _without_answers(self, functions: list[Seen], wall: Wall) -> list[Seen]:
-        """Returns the functions without those that other threads call for a server on the main thread."""
-        main = threading.main_thread().ident
-        # No name here holds the frame: on the main thread it would be this one, which then outlives its call.
-        if not any(is_served(frame) for thread, frame in threads.current_frames().items() if thread == main):
-            return functions
-        own = CHARGED if wall.thread == main else main
-        for function in functions:
-            if function.window and all(mark[1] != own for mark in function.window):
-                function.ignored = wall.serves = True
-        return [each for each in functions if not each.ignored]
 
     def _charge(self, loops: list[Going], within: set[str], thread: int | None = None) -> None:
         self._store.part(FoundLoops).clock = self._calls.clock

@@ -22,6 +22,7 @@ from jaxobs.facts.findings import Finding
 from jaxobs.facts.memory import ArrayGroup
 from jaxobs.findings import all_kinds, leaks
 from jaxobs.findings.cases import UNKNOWN
+from jaxobs.findings.growth import Point, Run
 from jaxobs.findings.leaks import Leaks, Sample
 from jaxobs.findings.memory import array_leak as array_leaks
 from jaxobs.findings.memory import host_memory_leak as host_leaks
@@ -239,6 +240,14 @@ def test_an_evaluation_is_not_blamed(sample: Callable[[], None]) -> None:
 
     train(sample, 600, evaluate)
     assert told() == []
+
+
+@pytest.mark.parametrize("seconds", [6.0, 12.0])
+def test_a_host_leak_of_a_short_run_takes_ten_seconds(seconds: float) -> None:
+    """A checkpoint's buffers, a second apart, grow for some seconds, too."""
+    points = [Point(number, number * seconds / 4, number * 2.0**26, {"step": 10 * number}) for number in range(5)]
+    grown = Run(points[0], points[-1], 4, "step", 40)
+    assert host_leaks.HostLeaks().matters("resident", grown, Sample(time=seconds, calls={}), ()) is (seconds > 10.0)
 
 
 def _end() -> None:

@@ -46,7 +46,7 @@ ALONE = ("alerts",)
 TOGETHER = ("lint",)
 """Parts whose commands read the sources alone, so that they run at one time."""
 MOST_AGAIN = 8
-"""Tests that are run once more: where more of them fail, the reason is not what else the machine does."""
+"""Test functions that are run once more: where more of them fail, the reason is not what else the machine does."""
 
 
 def selection(*parts: str) -> str:
@@ -165,7 +165,8 @@ def run(part: str, folder: Path) -> Outcome:
 def _again(command: Command, report: Path, outcome: Outcome) -> None:
     """Runs the tests that failed once more, alone; what passes now counts as passed, and as unsteady."""
     failed = list(dict.fromkeys(outcome.failed))
-    if len(failed) > MOST_AGAIN or any("::" not in each for each in failed):
+    functions = {each.partition("[")[0] for each in failed}
+    if len(functions) > MOST_AGAIN or any("::" not in each for each in failed):
         return
     again = (
         *(word for word in command if word not in PARALLEL and not word.startswith("-n")),

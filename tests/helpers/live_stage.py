@@ -356,8 +356,20 @@ class Stage:
         def look() -> dict[str, Any] | None:
             return next((each for each in self.reports_on(job) if fits(each)), None)
 
-        log = self.folder / "agent.log"
-        found = waiting.until(look, lambda: f"no such report on {job}: {log.read_text(errors='replace')[-3000:]}")
+        def told() -> str:
+            reports = [
+                f"{each['state']} {[(one['id'], one['component']) for one in each['causes']]} {each['runbooks']}"
+                for each in self.reports_on(job)
+            ]
+            notices = [
+                f"{each.at:.1f} s: {each.status} {each.labels['alertname']} {each.labels.get('instance', '')}"
+                for each in self.seen.told
+                if each.labels.get("job") == job
+            ]
+            log = (self.folder / "agent.log").read_text(errors="replace")[-3000:]
+            return "\n".join((f"no such report on {job} at {self.age:.1f} s:", *reports, *notices, log))
+
+        found = waiting.until(look, told)
         assert found is not None
         return found
 

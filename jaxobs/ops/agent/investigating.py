@@ -5,6 +5,7 @@ import hashlib
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from jaxobs.base.version import __version__
 from jaxobs.facts.events import timestamp
@@ -53,27 +54,44 @@ class Where:
     bounds: Bounds = field(default_factory=Bounds)
 
 
-def investigate(incident: Incident, where: Where, *, clock: Callable[[], float] = time.time) -> Report:
-    """Investigates an incident and returns the report."""
+def investigate(
+    incident: Incident, where: Where, before: Report | None = None, *, clock: Callable[[], float] = time.time
+) -> Report:  # fmt: skip
+    """Investigates an incident and returns the report.
+
+    Args:
+      before: the last report on the subject. Its causes stay as long as no process is there that could say more.
+    """
     now = clock()
     began = incident.began()
     seconds = min(max(where.window, now - began + BEFORE * where.window), max(LONGEST, where.window))
     window = Window(end=now, seconds=seconds)
     seen, answers = _both(incident, where, window, incident.names(), began)
     unseen = _is_unseen(seen, answers) and (_is_gone(answers) or not _was_seen(incident, where, window))
-    return _report(incident, window, seen, answers, clock, unseen)
+    if before is not None and not _lasts(before, answers, now - where.window):
+        before = None
+    return _report(incident, window, seen, answers, clock, unseen, before)
 
 
 def unable(incident: Incident, error: Exception, *, clock: Callable[[], float] = time.time) -> Report:
     """Returns the report of an incident whose investigation raised an error: that, and the alerts."""
     said = f"The investigation failed: {type(error).__name__}: {clean(str(error))}"
     seen = Seen(evidence=EvidenceRead((), ()), asked=(), not_looked_at=(said,))
-    return _report(incident, Window(end=clock(), seconds=WINDOW), seen, [], clock, True)
+    return _report(incident, Window(end=clock(), seconds=WINDOW), seen, [], clock, True, None)
+
+
+def _lasts(before: Report, answers: Sequence[tuple[Step, Answer]], since: float) -> bool:
+    """Returns whether the causes of an earlier report are of the processes that the job last had, and all are gone."""
+    starts = surroundings.answer_of(answers, "starts").lines
+    started = max((value for each in starts for _, value in each.points), default=0.0)
+    is_over = before.verification is not None and before.verification.result == "recovered"
+    is_old = before.investigated_at < timestamp(max(since, started))
+    return not (is_over or is_old or surroundings.answers_now(answers))
 
 
 def _report(
     incident: Incident, window: Window, seen: Seen, answers: list[tuple[Step, Answer]], clock: Callable[[], float],
-    unseen: bool,
+    unseen: bool, before: Report | None,
 ) -> Report:  # fmt: skip
     subject, now = incident.whose(), window.end
     found = diagnose(seen.evidence)
@@ -87,7 +105,12 @@ def _report(
         verdict = "inconclusive"  # Missing data is neither fault nor health.
     if verdict not in (result.CAUSE, result.LIKELY):
         explaining, others = [], causes
-    hypotheses = _hypotheses(found, incident.names(), book)
+    hypotheses, evidence, threads = _hypotheses(found, incident.names(), book), book.found, list(found.known)
+    note = ""
+    if before is not None and verdict == result.INCONCLUSIVE and (kept := _kept(before, incident.names())):
+        verdict, explaining, others = before.verdict, kept, []
+        hypotheses, evidence, threads = before.hypotheses, before.evidence, before.known
+        note = " No process of it answers now: an earlier look found this cause while one did."
     taken = [step for step, _ in answers]
     radius = surroundings.blast_radius(answers, [*explaining, *others], incident.instances())
     report = Report(
@@ -100,7 +123,7 @@ def _report(
         impact=min((each.impact for each in explaining), key=IMPACTS.index, default=""),
         verdict=verdict,
         headline=rendering.headline(verdict, subject.name, explaining, others),
-        what_happened=rendering.what_happened(verdict, subject.name, alerts, explaining, others, radius),
+        what_happened=rendering.what_happened(verdict, subject.name, alerts, explaining, others, radius) + note,
         opened_at=timestamp(incident.opened_at),
         investigated_at=timestamp(now),
         resolved_at=None if incident.resolved_at is None else timestamp(incident.resolved_at),
@@ -111,8 +134,8 @@ def _report(
         causes=explaining,
         other_faults=others,
         hypotheses=hypotheses,
-        known=list(found.known),
-        evidence=book.found,
+        known=threads,
+        evidence=evidence,
         steps=taken,
         timeline=surroundings.timeline(incident, answers, [*explaining, *others], window, seen.changes),
         blast_radius=radius,
@@ -136,8 +159,7 @@ def verify(incident: Incident, report: Report, where: Where, *, clock: Callable[
     window = Window(end=now, seconds=max(now - since, 1.0), step=max(1.0, (now - since) / 20))
     seen, answers = _both(incident, where, window, [each for each in report.runbooks if each in runbooks.TABLE], since)
     after = looking.only_since(seen.evidence, since)
-    found = diagnose(after)
-    again = {each.id for each in found.causes} & {each.id for each in report.causes}
+    again = {each.id for each in diagnose(after).causes} & {each.id for each in report.causes}
     firing = {each.name for each in after.of_kind(ALERT)} & {each.name for each in report.alerts}
     taken = [step for step, _ in answers]
     processes = next((step for step in taken if step.id == "processes"), None)
@@ -190,22 +212,16 @@ def _both(
     past = Window(end=window.end, seconds=max(window.seconds, where.window))
     subject = looking.in_series(where.prometheus, incident.whose(), past, bounds.answer / 2)
     asked = steps.questions(subject, alerts)
-    look = functools.partial(
+    look: Callable[[], Any] = functools.partial(
         looking.look, where.prometheus, where.targets, subject, incident.instances(), window, bounds, where.pods, since
     )
-    ask = functools.partial(steps.ask, where.prometheus, asked, window, since, timeout=bounds.answer, budget=bounds.all)
-    looked, answered = _pair(look, ask, bounds.all + 3 * bounds.answer)
+    ask: Callable[[], Any] = functools.partial(
+        steps.ask, where.prometheus, asked, window, since, timeout=bounds.answer, budget=bounds.all
+    )
+    looked, answered = deadlines.at_once([look, ask], bounds.all + 3 * bounds.answer)
     if looked is None or answered is None:
         raise TimeoutError("neither Prometheus nor the processes could be asked in time")
     return looked, answered
-
-
-def _pair(
-    look: Callable[[], Seen], ask: Callable[[], list[tuple[Step, Answer]]], seconds: float
-) -> tuple[Seen | None, list[tuple[Step, Answer]] | None]:
-    work: list[Callable[[], Seen | list[tuple[Step, Answer]]]] = [look, ask]
-    one, other = deadlines.at_once(work, seconds)
-    return (one if isinstance(one, Seen) else None), (other if isinstance(other, list) else None)
 
 
 def _is_unseen(seen: Seen, answers: Sequence[tuple[Step, Answer]]) -> bool:
@@ -238,10 +254,8 @@ def _verdict(
         return ("likely" if found.verdict == result.LIKELY else "cause") if sure else "inconclusive"
     if others:
         return "inconclusive"
-    open_alerts = [
-        each for each in alerts if each.confirmed and each.name in runbooks.TABLE and each.severity != "info"
-    ]
-    if found.verdict == result.NO_FAULT and open_alerts:
+    fires = any(each.confirmed and each.name in runbooks.TABLE and each.severity != "info" for each in alerts)
+    if found.verdict == result.NO_FAULT and fires:
         return "inconclusive"
     return "no_fault" if found.verdict == result.NO_FAULT else "inconclusive"
 
@@ -282,12 +296,18 @@ def _causes(found: Diagnosis, names: Sequence[str], book: _Evidence) -> list[Cau
     ]  # fmt: skip
 
 
-def _explains(cause: result.Cause, names: Sequence[str]) -> bool | None:
+def _explains(cause: result.Cause | Cause, names: Sequence[str]) -> bool | None:
     """Returns whether a cause explains any of the alerts; None if nobody can know."""
     told = [runbooks.explains(cause, each) for each in names]
     if any(told):
         return True
     return False if told and all(each is False for each in told) else None
+
+
+def _kept(before: Report, names: Sequence[str]) -> list[Cause]:
+    """Returns the causes of an earlier report that explain these alerts."""
+    told = [each.model_copy(update={"explains_alert": _explains(each, names)}) for each in before.causes]
+    return [each for each in told if each.explains_alert is not False]
 
 
 def _hypotheses(found: Diagnosis, names: Sequence[str], book: _Evidence) -> list[Hypothesis]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from importlib import resources
 
 from jaxobs.base.links import UNKNOWN_ALERT, runbook_url
+from jaxobs.ops.agent.report import Cause as ReportedCause
 from jaxobs.ops.diagnosis.known import known
 from jaxobs.ops.diagnosis.result import Cause
 from jaxobs.ops.monitoring import alerting, promql
@@ -64,7 +65,7 @@ def page(alert: str) -> str:
     return runbook_url(alert) if alert in TABLE else UNKNOWN_ALERT
 
 
-def explains(cause: Cause, alert: str) -> bool | None:
+def explains(cause: Cause | ReportedCause, alert: str) -> bool | None:
     """Returns whether a fault can explain an alert; None for an alert that is not in the table: nobody knows."""
     row = TABLE.get(alert)
     if row is None:

@@ -18,6 +18,7 @@ from jaxobs.base.errors import SettingError
 from jaxobs.ops.agent import rendering
 from jaxobs.ops.agent.incidents import Incident
 from jaxobs.ops.agent.report import Report
+from jaxobs.ops.agent.subjects import Subject
 
 _LOGGER = logging.getLogger("jaxobs.agent")
 _ID = re.compile(r"[0-9]{8}-[0-9]{6}-[a-z0-9-]{1,60}")
@@ -74,6 +75,10 @@ class Store:
     def names(self) -> list[str]:
         """Returns the ids of all reports."""
         return [path.stem for path in self.folder.glob("*.json") if _ID.fullmatch(path.stem)]
+
+    def last_on(self, subject: Subject) -> Report | None:
+        """Returns the report of the latest incident of a subject."""
+        return self.report(max((each for each in self.names() if each[16:].startswith(subject.tag)), default=""))
 
     def version(self, name: str) -> object:
         """Returns something that changes when a report does."""

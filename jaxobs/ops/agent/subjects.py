@@ -54,6 +54,11 @@ class Subject:
         return hashlib.sha256(json.dumps(self.labels).encode(errors="surrogatepass")).hexdigest()[:12]
 
     @property
+    def tag(self) -> str:
+        """End of the ids of its incidents."""
+        return f"{self.slug}-{self.key[:6]}"
+
+    @property
     def slug(self) -> str:
         """Part of a file's name, whatever the labels are."""
         own = dict(self.labels)

@@ -50,6 +50,13 @@ def timeline(
     return sorted([*(each for _, each in found), *told], key=lambda each: (each.time, each.what))[:MOST_NAMED]
 
 
+def answers_now(answers: Answers) -> bool:
+    """Returns whether a process of the job answers Prometheus."""
+    up = answer_of(answers, "processes").lines
+    latest = max((each.points[-1][0] for each in up), default=0.0)
+    return any(each.points[-1] == (latest, 1.0) for each in up)
+
+
 def blast_radius(answers: Answers, causes: Sequence[Cause], instances: Sequence[str]) -> BlastRadius:
     """Returns the affected processes, by Prometheus' own view of the job."""
     up = answer_of(answers, "processes")

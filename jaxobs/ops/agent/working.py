@@ -171,7 +171,7 @@ class Agent:
 
     def _new(self, subject: Subject, now: float) -> Incident:
         moment = datetime.datetime.fromtimestamp(now, datetime.timezone.utc)
-        base = f"{moment:%Y%m%d-%H%M%S}-{subject.slug}-{subject.key[:6]}"
+        base = f"{moment:%Y%m%d-%H%M%S}-{subject.tag}"
         names = (base, *(f"{base}-{number}" for number in range(2, 100)))
         free = next(name for name in names if not self.store.has(name))
         return Incident(id=free, subject=list(subject.labels), opened_at=now, due_at=now, asked_at=now)
@@ -258,7 +258,8 @@ class Agent:
             self._refresh(incident)
 
     def _investigate(self, key: str, incident: Incident) -> None:
-        report = investigating.investigate(incident, self._where)
+        last = self.report(incident.id) or self.store.last_on(incident.whose())
+        report = investigating.investigate(incident, self._where, last)
         self.metrics.investigations.labels(report.verdict).inc()
         self.metrics.seconds.observe(report.seconds)
         self.metrics.step_errors.inc(sum(each.outcome == "error" for each in report.steps))

@@ -75,6 +75,26 @@ def test_series_of_other_jobs_are_not_looked_at(stub: Stub) -> None:
     assert (report.verdict, report.evidence) == ("no_fault", [])
 
 
+def test_a_cause_outlives_the_processes_that_showed_it(stub: Stub) -> None:
+    """While none of them is there: a process that answers, or that started later, is another one's."""
+    own = {"job": "train", "instance": "a:9464"}
+    incident = Incident(id="x", subject=[("job", "train")], opened_at=NOW, asked_at=NOW)
+    incident.take(list(notification().alerts), NOW, 0)
+
+    def look(before: Report | None, up: float, started: float) -> Report:
+        stub.series["up"] = [(own, up)]
+        stub.series["jax_process_start_timestamp_seconds"] = [(own, started)]
+        return investigating.investigate(incident, Where(prometheus=stub.url), before, clock=lambda: NOW)
+
+    first = look(None, 1.0, NOW - 900)
+    stub.series["jax_nonfinite_total"] = []
+    kept = look(first, 0.0, NOW - 900)
+    assert (kept.verdict, kept.headline, kept.evidence) == (first.verdict, first.headline, first.evidence)
+    assert kept.do_now == first.do_now and "No process of it answers now" in kept.what_happened
+    assert look(first, 1.0, NOW - 900).verdict == look(first, 0.0, NOW + 60).verdict == "inconclusive"
+    assert look(None, 0.0, NOW - 900).verdict == "inconclusive"
+
+
 def test_an_investigation_that_fails_is_a_report_too(
     tmp_path: pathlib.Path, stub: Stub, monkeypatch: pytest.MonkeyPatch
 ) -> None:

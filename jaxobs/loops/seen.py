@@ -103,7 +103,10 @@ class Seen:
         """Takes in the arguments of a call, and what the call returned."""
         arguments = (*args, *kwargs.values())
         if self.looks:
-            self._gave(arguments, output)
+            if not self.carries:
+                self.gave(arguments, output)
+            self.looks = 0 if self.carries else self.looks - 1
+            self.due = 0.0 if self.looks else self.due
         kinds = (sys.modules["numpy"].ndarray, sys.modules["numpy"].memmap)  # a subclass has methods of the program's
         parts = [each.values() if type(each) is dict else [each] for each in arguments]
         large = [each for each in itertools.chain(*parts) if type(each) in kinds and each.nbytes >= LARGE_BYTES]
@@ -111,13 +114,24 @@ class Seen:
         self.again = sum(each.nbytes for each in large if any(each is other for other in before))
         self.large = [weakref.ref(each) for each in large]
 
-    def _gave(self, arguments: Any, output: Any) -> None:
+    def answers(self) -> None:
+        """Has the calls be a server's answers from now on: they are no turns."""
+        self.ignored = True
+        self.marks.clear()
+
+    def elsewhere(self, mark: Mark, arguments: Any, output: Any) -> int:
+        """Takes in a call on a thread that is not charged; returns how many marks wait."""
+        self.marks.append(mark)
+        if len(self.marks) <= CARRY_LOOKS and not self.carries:
+            self.gave(arguments, output)
+        return len(self.marks)
+
+    def gave(self, arguments: Any, output: Any) -> None:
+        """Takes in whether a call was given what the call before returned, and what it returned itself."""
         before = {id(array) for reference in self.returned if (array := reference()) is not None}
         self.carries = bool(before) and any(id(each) in before for each in arrays(arguments))
-        self.looks = 0 if self.carries else self.looks - 1
-        returned = arrays(output) if self.looks else ()
+        returned = () if self.carries else arrays(output)
         self.returned = [weakref.ref(each) for each in returned if each.nbytes >= CARRY_BYTES]
-        self.due = 0.0 if self.looks else self.due
 
     @property
     def calls(self) -> int:

@@ -233,12 +233,11 @@ class SeenCalls:
                 return  # a call of a server's is no turn
             wall, thread = self._wall, get_ident()
             if wall is None or (thread != wall.thread and not self._adopted(seen, thread)):
-                marks = seen.marks
-                marks.append((now, thread, 0.0, self.missed))
-                if len(marks) == 1:
+                waiting = seen.elsewhere((now, thread, 0.0, self.missed), (args, kwargs), output)
+                if waiting == 1:
                     seen.called(now, post_hook.caller(sys._getframe(1)))
                     self.threads.add(thread)
-                elif len(marks) == FEWEST_CALLS:
+                elif waiting == FEWEST_CALLS:
                     self._check_server(seen)
                 return
             if wall._last is not self._last or wall._version != self._version:
@@ -313,8 +312,8 @@ class SeenCalls:
     def _check_server(self, seen: Seen) -> bool:
         """Whether a server calls it: then its calls are not turns."""
         if call_places.is_served(sys._getframe(1)):
-            seen.ignored = self.serves = True
-            seen.marks.clear()
+            seen.answers()
+            self.serves = True
         return seen.ignored
 
     def _find(self, seen: Seen, times: Sequence[float]) -> None:

@@ -8,7 +8,7 @@ from jaxobs.base import threads
 from jaxobs.facts.compilations import Compilation
 from jaxobs.facts.events import Event
 from jaxobs.internals import post_hook
-from jaxobs.loops.call_places import frames
+from jaxobs.loops.call_places import frames, is_served
 from jaxobs.loops.found_loops import CHARGED, FoundLoops, Going, Total
 from jaxobs.loops.loop_outputs import LoopOutputs
 from jaxobs.loops.positions import is_task
@@ -98,6 +98,7 @@ class FoundLoopsSource:
     def _take_in(self, functions: list[Seen]) -> None:
         programs, counted = self._store.part(ProgramFlops), self._store.calls()
         whole_since = self._calls.whole_since
+        functions = self._without_answers(functions)
         totals = {}
         tasks = any(each.folded >= FEWEST_CALLS and is_task(each.place or ()) for each in functions)
         wall = self._store.part(Wall)
@@ -117,6 +118,22 @@ class FoundLoopsSource:
         if charged:
             within = {name for each in charged for name in each.within}
             self._charge(charged, within)
+
+    def _without_answers(self, functions: list[Seen]) -> list[Seen]:
+        """Returns what is left without a server's answers: with the main thread in a server, another one batches them.
+
+        A thread that trains carries arrays from call to call.
+        """
+        aside = [each for each in functions if each.window and each.window[-1][1] != CHARGED]
+        main = threads.current_frames().get(threading.main_thread().ident or 0) if aside else None
+        if main is None or not is_served(main):
+            return functions
+        training = {each.window[-1][1] for each in aside if each.carries}
+        for each in aside:
+            if each.folded >= FEWEST_CALLS and each.window[-1][1] not in training:
+                each.answers()
+                self._calls.serves = True
+        return [each for each in functions if not each.ignored]
 
     def _charge(self, loops: list[Going], within: set[str], thread: int | None = None) -> None:
         self._store.part(FoundLoops).clock = self._calls.clock

@@ -119,3 +119,20 @@ def test_a_short_training_on_a_thread_is_charged(tmp_path: Path) -> None:
     """As the program ends, at the latest."""
     trains = f"import threading\nthreading.Thread(target=exec, args=({TRAINS!r}, globals())).start()\n"
     assert _standing(trains, tmp_path)["wall"]["seconds"]["step"] > 0.0
+
+
+@pytest.mark.parametrize(("call", "loops"), [("step(w)", 0), ("w = step(w)", 1)])
+def test_a_thread_behind_a_server_answers_in_batches_or_trains(call: str, loops: int, tmp_path: Path) -> None:
+    behind = f"""
+import http.server, threading
+server, step = http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler), jax.jit(lambda w: w @ w)
+def work(w=w):
+    for n in range(60):
+        {call}
+        time.sleep(0.1)
+    server.shutdown()
+threading.Thread(target=work).start()
+server.serve_forever()
+"""
+    standing = _standing(behind, tmp_path)
+    assert (len(standing["loops"]), standing["wall"]["serves"]) == (loops, not loops)

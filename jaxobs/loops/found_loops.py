@@ -62,8 +62,10 @@ class Going:
     """Calls of each function in a turn."""
     seconds: list[float] = field(default_factory=list)
     """Seconds of the recent turns."""
+    mean: float = 0.0
+    """Mean seconds of a turn; where the host runs ahead, with those in which evaluations waited for turns."""
     wall_seconds: float = 0.0
-    """Mean seconds from the beginning of such a turn to its end, with what compiled or was saved in between."""
+    """The same from the beginning of a turn to its end, with what compiled or was saved in between."""
     within: set[str] = field(default_factory=set)
     """Functions that are called in most turns."""
     ended: float = 0.0
@@ -257,7 +259,7 @@ def _take_turns(loop: Going, own: Sequence[Seen], functions: Sequence[Seen]) -> 
     seen, turns = loop.seen, loop.seen.intervals()
     if not turns:
         return set()
-    ends, median = [ended for _, ended, _ in turns], statistics.median(seconds for _, _, seconds in turns)
+    ends, median = [each[1] for each in turns], statistics.median(each[2] for each in turns)
     long = max(SLOW * median, SLOW_SECONDS)
     left_out: set[int] = set()
     dropped: set[str] = set()
@@ -280,8 +282,13 @@ def _take_turns(loop: Going, own: Sequence[Seen], functions: Sequence[Seen]) -> 
             dropped.add(other.name)
             left_out |= out
     own_turns = [each for turn, each in enumerate(turns) if turn not in left_out]
-    loop.seconds = [seconds for _, _, seconds in own_turns]
-    loop.wall_seconds = sum(ended - began for began, ended, _ in own_turns) / max(1, len(own_turns))
+    loop.seconds = [seconds for _, _, seconds, _ in own_turns]
+    waits = {turn: waited for turn in left_out if (waited := turns[turn][3]) > 0.0}
+    since = turns[min(waits)][0] if waits else 0.0
+    counted = [each for each in own_turns if each[0] >= since]
+    loop.mean = sum([*waits.values(), *(each[2] for each in counted)]) / max(1, len(counted) + len(waits))
+    walls = [*waits.values(), *(ended - began for began, ended, *_ in counted)]
+    loop.wall_seconds = sum(walls) / max(1, len(walls))
     return dropped
 
 
@@ -296,5 +303,9 @@ def _seen_state(loop: Going, totals: Mapping[str, Total], clock: Clock | None) -
         dispatching=None if clock is None else clock.dispatching(seen.name),
         differences=None if clock is None else clock.differences(seen.name),
         lines=() if clock is None else clock.host_lines(seen.name),
-        **(rates(loop.seconds, max(1, seen.threads()), loop.wall_seconds) if len(loop.seconds) >= FEWEST_TURNS else {}),
+        **(
+            rates(loop.seconds, max(1, seen.threads()), loop.mean, loop.wall_seconds)
+            if len(loop.seconds) >= FEWEST_TURNS
+            else {}
+        ),
     )  # fmt: skip

@@ -69,6 +69,8 @@ class Look:
     seconds: float
     """Seconds at rest that it stands for."""
     spot: Spot
+    computing: Seen | None
+    """The function whose call the devices computed, as far as that is known: they take calls in their order."""
     computes: bool
     """Whether a device computed."""
     runs: bool
@@ -76,6 +78,8 @@ class Look:
     """The function that was called last."""
     called: float
     """The moment of that call."""
+    waits: bool = False
+    """Whether an evaluation waits for steps before it."""
 
 
 @dataclass(slots=True)

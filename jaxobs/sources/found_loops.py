@@ -144,7 +144,7 @@ class FoundLoopsSource:
         """Charges the thread of a loop where the charged one calls nothing: a trainer's thread, and no loader's."""
         busy = any(each.window and each.window[-1][1] == CHARGED for each in functions)
         main = threading.main_thread().ident
-        loops = [each for each in going if len({of for _, of, _, _ in each.seen.window}) == 1]
+        loops = [each for each in going if len({mark[1] for mark in each.seen.window}) == 1]
         if busy or not loops or _waits_for_a_queue(main):
             return
         loop = max(loops, key=lambda each: sum(each.seconds))

@@ -16,7 +16,7 @@ MOST_CHECKS = 3
 """Verifications of an incident that do not show a recovery; each is later than the one before."""
 MOST_GIVING_WAY = 20
 MOST_LOOKS = 3
-"""Investigations of an incident that remains inconclusive, but for those that a new alert causes."""
+"""Investigations of an incident that remains inconclusive or incomplete, but for those that a new alert causes."""
 AGAIN = 60.0
 """Seconds until the second investigation; twice as many until the third."""
 
@@ -125,11 +125,11 @@ class Incident(BaseModel):
             if is_new:
                 self.phase, self.due_at, self.asked_at = WAITING, now, now
 
-    def reported(self, now: float, settle: float, verdict: str) -> None:
-        """Notes an investigation; what is inconclusive is looked at again later."""
+    def reported(self, now: float, settle: float, verdict: str, *, complete: bool = True) -> None:
+        """Notes an investigation; what is inconclusive, or not complete, is looked at again later."""
         self.revision += 1
         self.phase = REPORTED
-        looks_again = verdict == "inconclusive" and self.revision < MOST_LOOKS
+        looks_again = (verdict == "inconclusive" or not complete) and self.revision < MOST_LOOKS
         self.again_at = now + AGAIN * self.revision if looks_again else None
         if self.resolved_at is not None:
             self.phase, self.due_at = RESOLVING, now + settle

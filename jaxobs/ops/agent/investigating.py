@@ -146,6 +146,7 @@ def _report(
         collect=_collect(verdict, found, incident.names(), unseen),
         sources=list(seen.looked_at),
         not_looked_at=_not_looked_at(found, seen, taken, incident),
+        complete=seen.is_whole and all(each.outcome != ERROR for each in taken),
         suggested_actions=surroundings.suggested(verdict, explaining, seen.asked),
         jaxobs=__version__,
     )

@@ -56,6 +56,8 @@ class Seen:
     """Sources that answered."""
     changes: tuple[tuple[float, str], ...] = ()
     """Times, and what changed in the job's surroundings then."""
+    is_whole: bool = True
+    """Whether all sources answered."""
 
 
 def chosen(
@@ -100,10 +102,11 @@ def look(prometheus: str, given: Sequence[str], subject: Subject, instances: Ite
       since: when the incident began.
     """
     notes: list[str] = []
+    is_whole = True
     try:
         scraped = prometheus_api.targets(prometheus, bounds.answer)
     except NoAnswerError as error:
-        scraped = []
+        scraped, is_whole = [], False
         notes.append(f"The processes that Prometheus scrapes: {error}.")
     instances = frozenset(instances)
     processes, left = chosen(given, scraped, subject, instances)
@@ -152,6 +155,7 @@ def look(prometheus: str, given: Sequence[str], subject: Subject, instances: Ite
         if found is None:
             found = Evidence((), (Source(kind="target", name=url, problem=late),))
         problems = [each.problem for each in found.sources if each.problem]
+        is_whole = is_whole and not problems
         if problems and target is not None and has_prometheus:
             # Prometheus has its metrics: that it does not show more is a gap, and no reason to doubt these.
             notes.append(f"{url}: {problems[0]}")
@@ -167,6 +171,7 @@ def look(prometheus: str, given: Sequence[str], subject: Subject, instances: Ite
         evidence=Evidence.of(observations, sources), asked=tuple(processes), not_looked_at=tuple(notes),
         looked_at=(*looked_at, *(each.looked_at for each in told if each.looked_at)),
         changes=tuple(change for each in told for change in each.changes),
+        is_whole=is_whole and has_prometheus and not failed,
     )  # fmt: skip
 
 

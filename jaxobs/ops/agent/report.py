@@ -218,6 +218,7 @@ class Report(_Part):
     collect: list[str] = Field(description="What would decide an inconclusive case.")
     sources: list[str] = Field(default=[], description="What was looked at.")
     not_looked_at: list[str]
+    complete: bool = Field(default=True, description="Whether all sources answered; if not, the agent looks again.")
     suggested_actions: list[SuggestedAction]
     actions: list[ActionTaken] = []
     verification: Verification | None = None

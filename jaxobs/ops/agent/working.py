@@ -272,7 +272,7 @@ class Agent:
             current = self._board.open[key]
             current.unconfirmed = all(each.confirmed is False for each in report.alerts)
             if current.asked_at == incident.asked_at:
-                current.reported(time.time(), self._settle, report.verdict)
+                current.reported(time.time(), self._settle, report.verdict, complete=report.complete)
             else:
                 current.revision += 1  # Another alert came meanwhile: once more.
         self._keep(key)

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from jaxobs.ops.agent import incidents, notifications
 from jaxobs.ops.agent.incidents import REPORTED, RESOLVING, WAITING, Incident
 
@@ -50,11 +52,12 @@ def test_one_that_resolves_before_it_is_investigated_is_verified_all_the_same() 
     assert (found.phase, found.due_at) == (RESOLVING, NOW + 65)
 
 
-def test_an_inconclusive_one_is_looked_at_again() -> None:
+@pytest.mark.parametrize(("verdict", "complete"), [("inconclusive", True), ("cause", False)])
+def test_an_inconclusive_or_incomplete_one_is_looked_at_again(verdict: str, complete: bool) -> None:
     found = opened()
     waits = []
     for _ in range(4):
-        found.reported(NOW, 60, "inconclusive")
+        found.reported(NOW, 60, verdict, complete=complete)
         waits.append(found.again_at)
     assert waits == [NOW + 60, NOW + 120, None, None]
     found.reported(NOW, 60, "cause")

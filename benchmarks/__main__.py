@@ -97,7 +97,7 @@ def _page(found: Mapping[str, list[Figure]]) -> str:
     parts = [
         "# What jaxobs costs\n",
         "Written by `python -m benchmarks --thorough --markdown docs/performance.md`; do not edit.",
-        "What is compared was measured by turns within one run. `make bench` holds the bounds.\n",
+        "Each comparison alternates between its sides within one run. `make bench` checks the bounds.\n",
         about,
     ]
     for name, figures in found.items():

@@ -1,4 +1,4 @@
-"""Loops that are found: what the hook that sees calls adds to a call and to a step of 1 ms, and what the clock takes.
+"""Found loops: the time that the call hook adds to a call and to a step of 1 ms, and the clock's share of a core.
 
 The clock looks at the program's thread, to say where the host's time goes.
 """
@@ -82,13 +82,13 @@ def _hook(effort: Effort) -> list[Figure]:
     median, (low, high) = statistics.median(added), interval(added)
     return [
         Figure(name="a call of `jax.jit`", value=statistics.median(plain), unit="ns", compared=False),
-        Figure(name="the hook adds to a call that it sees", value=median, unit="ns", low=low, high=high),
+        Figure(name="the hook adds to a call", value=median, unit="ns", low=low, high=high),
         Figure(
-            name="that is, of a step of 1 ms", unit="%", limit=MOST_OF_STEP,
+            name="the hook's share of a step of 1 ms", unit="%", limit=MOST_OF_STEP,
             value=median * per_step, low=low * per_step, high=high * per_step,
         ),
         Figure(
-            name="all calls that it sees in a second at most", unit="%", limit=MOST_OF_SECOND,
+            name="the hook's share of a second, at most", unit="%", limit=MOST_OF_SECOND,
             value=median * per_second, low=low * per_second, high=high * per_second,
         ),
     ]  # fmt: skip

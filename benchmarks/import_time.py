@@ -1,4 +1,4 @@
-"""`import jaxobs`: what it adds to `import jax`, and that it starts nothing."""
+"""`import jaxobs`: the time, the threads and the backends that the import adds to `import jax`."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def run(effort: Effort) -> list[Figure]:
             limit=50.0,
             note=f"median {statistics.median(milliseconds):.1f} ms; {found[0]['modules']:.0f} modules",
         ),
-        Figure(name="threads that it starts", value=max(each["threads"] for each in found), unit="", limit=0),
-        Figure(name="backends that it wakes", value=max(each["backends"] for each in found), unit="", limit=0),
+        Figure(name="threads that the import starts", value=max(each["threads"] for each in found), unit="", limit=0),
+        Figure(name="backends that the import starts", value=max(each["backends"] for each in found), unit="", limit=0),
     ]
 
 

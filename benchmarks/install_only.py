@@ -1,4 +1,4 @@
-"""`install()` alone: what it adds to a call of a compiled function, which should be nothing."""
+"""`install()` alone: the time that `install()` adds to a call of a compiled function, which should be 0."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def run(effort: Effort) -> list[Figure]:
             note=f"{len(added)} pairs of blocks",
         ),
         Figure(
-            name="that is, of the call", unit="%", limit=MOST, compared=False,
+            name="`install()`'s share of the call", unit="%", limit=MOST, compared=False,
             value=median / call * 100, low=low / call * 100, high=high / call * 100,
         ),
     ]  # fmt: skip

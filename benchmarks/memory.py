@@ -1,4 +1,4 @@
-"""Memory: what jaxobs keeps when every one of its bounds is reached, as the process's resident memory tells it."""
+"""Memory: the growth of the process's resident memory when jaxobs has reached all of its bounds."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def run(effort: Effort) -> list[Figure]:
         Figure(name="events, functions and devices", value=store, unit="MB"),
         Figure(name="signatures of what was compiled", value=explainer, unit="MB"),
         Figure(name="texts of the latest scrapes", value=scrapes, unit="MB"),
-        Figure(name="what patterns over time are found in", value=patterns, unit="MB"),
+        Figure(name="history for the findings", value=patterns, unit="MB"),
         Figure(name="all with every bound full", value=store + explainer + scrapes + patterns, unit="MB", limit=LIMIT),
     ]
 

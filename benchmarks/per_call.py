@@ -1,4 +1,4 @@
-"""Per call: what `jaxobs.jit` adds to a call of a compiled function that does next to nothing."""
+"""Per call: the time that `jaxobs.jit` adds to a call of a very short compiled function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Per compilation: the time of our own work in JAX's listeners, compared with the compile that it describes.
+"""Per compilation: the time that jaxobs spends in JAX's listeners, compared with the compile time.
 
 The listeners are timed while real programs compile, with the event log on a real file. Our time is that of the thread
 on the processor: all our work is on the thread that compiles, and other programs do not count.
@@ -195,7 +195,7 @@ def _share(of: str, works: list[Work], limit: float | None) -> Figure:
     hashing = _milliseconds(each.parts["hash"] for each in works)
     compiling = statistics.median(each.compile_seconds for each in works) * 1e3
     return Figure(
-        name=f"all our work, of the compile time of {of}",
+        name=f"jaxobs' share of the compile time of {of}",
         value=statistics.median(each.seconds / each.compile_seconds for each in works) * 100,
         unit="%",
         limit=limit,
@@ -237,7 +237,7 @@ def _demo(watch: Watch) -> list[Figure]:
     return [
         _share("the demo's train step", steps, 1.0),
         Figure(
-            name="all our work, of the compile time of the whole demo",
+            name="jaxobs' share of the compile time of the whole demo",
             value=seconds / compile_seconds * 100,
             unit="%",
             limit=1.0,

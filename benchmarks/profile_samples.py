@@ -1,4 +1,4 @@
-"""Samples of the devices' time (`profile_interval`): what one costs a training loop, and what that is once a minute."""
+"""Profile samples (`profile_interval`): the time that a training loop loses to a sample, and the share of a minute."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def run(effort: Effort) -> list[Figure]:
             low=1e3 * low, high=1e3 * high, note=f"{len(lost)} pairs of {steps} steps",
         ),
         Figure(
-            name="that is, once a minute", value=statistics.median(lost) / MINUTE * 100, unit="%", limit=MOST,
+            name="the loss at one sample a minute", value=statistics.median(lost) / MINUTE * 100, unit="%", limit=MOST,
             low=low / MINUTE * 100, high=high / MINUTE * 100, compared=False,
         ),
         Figure(
@@ -64,7 +64,7 @@ def run(effort: Effort) -> list[Figure]:
             note=f"of processor time; traces of {statistics.median(each.bytes for each in known) / 1e3:,.0f} kB",
         ),
         Figure(
-            name="all of that, once a minute", unit="%", compared=False,
+            name="the whole cost at one sample a minute", unit="%", compared=False,
             value=statistics.median(one + other for one, other in zip(held, read, strict=True)) / (10 * MINUTE),
         ),
         _longest_wait(),

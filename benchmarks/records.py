@@ -1,4 +1,4 @@
-"""Records: what is written down next to a compilation, and what is read back at the start of a process.
+"""Records: the time to write the record of a compilation, and to read the records back at the start of a process.
 
 In seconds of this thread on the processor; other programs do not count.
 """
@@ -50,7 +50,7 @@ def _event(folder: str, rounds: int) -> list[Figure]:
     log = EventLog(logged, Settings(), os.path.join(folder, "events.jsonl"))
     figures = [
         Figure(name=name, value=_least(lambda store=store: store.record(event), rounds) * 1e6, unit="µs", limit=1000.0)  # type: ignore[misc]
-        for name, store in (("an event of a compilation", alone), ("the same with its line in the event log", logged))
+        for name, store in (("an event of a compilation", alone), ("an event, with its line in the event log", logged))
     ]
     log.close()
     return figures

@@ -1,4 +1,4 @@
-"""Sampling: the share of a core that samples take, and their cost to a program that runs meanwhile."""
+"""Sampling: the share of a core that samples take, and the time that a program loses to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Per scrape: how long it takes with every bound full, and how long other threads have to wait meanwhile."""
+"""Per scrape: the time of a scrape with every bound full, and the longest wait of another thread meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scopes: what `jaxobs.step`, `steps`, `data`, `phase` and `request` cost around nothing, with jaxobs installed."""
+"""Scopes: the time of an empty `jaxobs.step`, `steps`, `data`, `phase` and `request`, with jaxobs installed."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def run(effort: Effort) -> list[Figure]:
     scopes: dict[str, Callable[[Any], None]] = {
         "`jaxobs.step`": step,
         "`jaxobs.step` with items": step_with_items,
-        "a turn of `jaxobs.steps`, its wait for input told": turn,
+        "a turn of `jaxobs.steps` that measures the wait for input": turn,
         "a batch of `jaxobs.data`": batch,
         "`jaxobs.phase`": phase,
         "`jaxobs.request`": request,

@@ -1,4 +1,4 @@
-"""Threads: calls are counted exactly, whatever calls, fails and is scraped at the same time."""
+"""Threads: whether jaxobs counts calls exactly while threads call functions, functions fail, and a client scrapes."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def run(effort: Effort) -> list[Figure]:
             note=f"of {sum(expected.values())}, among scrapes and ticks",
         ),
         Figure(
-            name="share of calls that were not timed where all should be",
+            name="share of calls without a time, with every call timed",
             value=(1 - sum(timed.counts) / expected["every call timed"]) * 100,
             unit="%",
         ),

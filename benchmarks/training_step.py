@@ -1,4 +1,4 @@
-"""A training step: the throughput that a program loses with everything on, against the same program without jaxobs."""
+"""A training step: the throughput that a program loses with all of jaxobs on, compared with one without jaxobs."""
 
 from __future__ import annotations
 

@@ -171,7 +171,8 @@ class Clock:
                 frames.clear()
                 category = self._category(look)
                 look.seconds = wall.rest.saw(category)
-                wall.waited += look.waits * look.seconds
+                if look.computing is not None and look.computing.category == "step":
+                    wall.computed += look.seconds
                 self._note(wall, look, category)
             else:
                 seconds = wall.rest.saw(None)
@@ -258,7 +259,6 @@ class Clock:
         of = (evaluations and self._nearest(spot, evaluations)) or called or look.latest
         work = "eval" if of is not None and of.category == "eval" else "step"
         if look.computing is not None and look.computing.category is not None:
-            look.waits = work == "eval" and look.computing.category == "step"
             work = look.computing.category
         if look.computes or called is not None:
             return work

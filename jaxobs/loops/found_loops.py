@@ -36,6 +36,9 @@ MOST_APART = 0.5
 """A function that is called in a smaller part of the turns is not part of them if it lengthens them or evaluates."""
 MOST_PREPARES = 0.5
 """A function on another thread prepares data if it does less than this part of the work of a charged turn."""
+AHEAD, FEWEST_HITS = 3.0, 5
+"""The host runs ahead if devices compute steps, in the turns that are left out, for so many times longer than the
+others take; at least so many looks tell, or one in each of these."""
 MOST_BESIDE = 32
 """Functions, those called most, that are looked for in the turns of a loop."""
 Work = Callable[[Mapping[str, int]], Mapping[str, float]]
@@ -63,7 +66,7 @@ class Going:
     seconds: list[float] = field(default_factory=list)
     """Seconds of the recent turns."""
     mean: float = 0.0
-    """Mean seconds of a turn; where the host runs ahead, with those in which evaluations waited for turns."""
+    """Mean seconds of a turn; where the host runs ahead, with those in which it then waits for what it dispatched."""
     wall_seconds: float = 0.0
     """The same from the beginning of a turn to its end, with what compiled or was saved in between."""
     within: set[str] = field(default_factory=set)
@@ -283,12 +286,15 @@ def _take_turns(loop: Going, own: Sequence[Seen], functions: Sequence[Seen]) -> 
             left_out |= out
     own_turns = [each for turn, each in enumerate(turns) if turn not in left_out]
     loop.seconds = [seconds for _, _, seconds, _ in own_turns]
-    waits = {turn: waited for turn in left_out if (waited := turns[turn][3]) > 0.0}
-    since = turns[min(waits)][0] if waits else 0.0
-    counted = [each for each in own_turns if each[0] >= since]
-    loop.mean = sum([*waits.values(), *(each[2] for each in counted)]) / max(1, len(counted) + len(waits))
-    walls = [*waits.values(), *(ended - began for began, ended, *_ in counted)]
-    loop.wall_seconds = sum(walls) / max(1, len(walls))
+    loop.mean = statistics.fmean(loop.seconds) if own_turns else 0.0
+    loop.wall_seconds = statistics.fmean(ended - began for began, ended, *_ in own_turns) if own_turns else 0.0
+    out = list(itertools.dropwhile(lambda each: not each[3], (turns[turn] for turn in sorted(left_out))))
+    hits, computed = sum(each[3] > 0.0 for each in out), sum(each[3] for each in out)
+    if hits >= min(FEWEST_HITS, max(2, len(out))) and computed > AHEAD * len(out) * loop.mean:
+        own_turns = [each for each in own_turns if each[0] >= out[0][0]]
+        both = len(own_turns) + len(out)
+        loop.mean = (computed + sum(each[2] for each in own_turns)) / both
+        loop.wall_seconds = (computed + sum(ended - began for began, ended, *_ in own_turns)) / both
     return dropped
 
 

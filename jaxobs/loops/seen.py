@@ -28,7 +28,7 @@ SLOW, SLOW_SECONDS = 3.0, 0.1
 Mark = tuple[float, int, float, float, float]
 """A call: when it was dispatched, or began where that is known and much earlier, by `perf_counter`; its thread (0 the
 charged one); and by then, what was apart from the loop (see `Wall.elsewhere`), the seconds in which calls were missed,
-between bursts, and those in which evaluations waited for steps."""
+between bursts, and those in which devices were seen to compute steps."""
 
 
 class Seen:
@@ -171,12 +171,12 @@ class Seen:
     def adopt(self, thread: int) -> None:
         """Makes the thread the charged one; none was charged before."""
         for marks in (self.recent, self.marks):
-            for position, (when, of, apart, missed, waited) in enumerate(list(marks)):
+            for position, (when, of, apart, missed, computed) in enumerate(list(marks)):
                 if of == thread:
-                    marks[position] = (when, 0, apart, missed, waited)
+                    marks[position] = (when, 0, apart, missed, computed)
 
     def intervals(self) -> list[tuple[float, float, float, float]]:
-        """Begin, end and seconds of the recent turns, and those in which an evaluation waited for steps.
+        """Begin, end and seconds of the recent turns, and those in which devices were seen to compute.
 
         Turns that are cut by the end of a burst are left out. If all were cut, each takes the mean of the time in which
         calls were seen.
@@ -186,9 +186,9 @@ class Seen:
         recent = list(self.recent)
         for thread in {each[1] for each in recent}:
             mine = [each for each in recent if each[1] == thread]
-            for (began, _, apart, missed, waited), (ended, _, left, until, waits) in itertools.pairwise(mine):
+            for (began, _, apart, missed, before), (ended, _, left, until, computed) in itertools.pairwise(mine):
                 if missed == until:
-                    found.append((began, ended, max(0.0, ended - began - (left - apart)), waits - waited))
+                    found.append((began, ended, max(0.0, ended - began - (left - apart)), computed - before))
             if len(mine) > 1 and not found:
                 seen = mine[-1][0] - mine[0][0] - (mine[-1][3] - mine[0][3]) - (mine[-1][2] - mine[0][2])
                 mean = max(seen, 0.0) / (len(mine) - 1)

@@ -173,7 +173,7 @@ class SeenCalls:
         wall, thread = self._wall, get_ident()
         if wall is None or thread != wall.thread or _request() is not None:
             return
-        mark = (now, CHARGED, wall.elsewhere(), self.missed, wall.waited)
+        mark = (now, CHARGED, wall.elsewhere(), self.missed, wall.computed)
         self._look()
         seen = self.functions.get(name)
         if seen is None and self._training and call_places.evaluates(name, training=True):
@@ -240,7 +240,7 @@ class SeenCalls:
                 return
             if wall._last is not self._last or wall._version != self._version:
                 self._last, self._version, self._apart = wall._last, wall._version, wall.elsewhere()
-            seen.marks.append((now, CHARGED, self._apart, self.missed, wall.waited))
+            seen.marks.append((now, CHARGED, self._apart, self.missed, wall.computed))
             self.latest = seen
             seen.output = reference(output)
             if now > seen.due:
@@ -281,7 +281,7 @@ class SeenCalls:
         wall, marks = self._wall, seen.marks
         if wall is None or get_ident() != wall.thread or _request() is not None:
             return
-        marks.append((now, CHARGED, wall.elsewhere(), self.missed, wall.waited))
+        marks.append((now, CHARGED, wall.elsewhere(), self.missed, wall.computed))
         if now < seen.due or (seen.place is None and now < self._due):
             return
         before = seen.place

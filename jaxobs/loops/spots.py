@@ -78,8 +78,6 @@ class Look:
     """The function that was called last."""
     called: float
     """The moment of that call."""
-    waits: bool = False
-    """Whether an evaluation waits for steps before it."""
 
 
 @dataclass(slots=True)

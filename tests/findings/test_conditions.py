@@ -357,6 +357,9 @@ def test_evaluations_that_take_most_of_a_training() -> None:
     for other in ({"ended": NOW - 10}, {"carries": False}):
         silent = dataclasses.replace(loop, **other)
         assert not found(loops=(silent,), wall=often), "a test at the end, or no training"
+    many = dataclasses.replace(loop, steps=91)
+    assert len(found(loops=(many,), wall=often)) == 1
+    assert not found(loops=(dataclasses.replace(many, found=False),), wall=often), "it may wait for steps"
     for recent in ({"step": 31.0, "eval": 30.0}, {"step": 2.0, "eval": 9.9}):
         assert not found(loops=(loop,), wall=dataclasses.replace(often, seconds=recent, recent=recent))
 

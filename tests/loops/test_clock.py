@@ -156,7 +156,7 @@ def test_while_a_device_computes_seconds_are_steps(program: Program) -> None:
         program.look(2.0)
         array.ready = number == 1
     assert program.spent() == {"init": 1.0, "step": 2.0 + 3.0, "eval": 2.0, "input_wait": 2.0}
-    assert program.wall.waited == 3.0
+    assert program.wall.computed == 5.0
     program.call(output=Array())
     program.look(1.0)
     assert program.wall.category != "step"

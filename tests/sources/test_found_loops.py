@@ -138,10 +138,13 @@ server.serve_forever()
     assert (len(standing["loops"]), standing["wall"]["serves"]) == (loops, not loops)
 
 
-def test_an_evaluation_that_waits_for_the_steps_before_it_is_none(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["evaluate", "metrics"])
+def test_an_evaluation_that_waits_for_the_steps_before_it_is_none(name: str, tmp_path: Path) -> None:
     """The host runs ahead of the devices; the rate is of what these compute."""
     runs_ahead = """
-evaluate, w, x = jax.jit(lambda w, x: (x @ w).sum()), jnp.eye(256), np.ones((64, 256), np.float32)
+def read(w, x): return (x @ w).sum()
+read.__name__ = NAME
+evaluate, w, x = jax.jit(read), jnp.eye(256), np.ones((64, 256), np.float32)
 @jax.jit
 def train_step(w, x):
     loss, gradients = jax.value_and_grad(network)(w, x)
@@ -151,7 +154,7 @@ for n in range(12):
         w, loss = train_step(w, x)
     float(evaluate(w, x[:1]))
 """
-    standing = _standing(runs_ahead, tmp_path)
+    standing = _standing(runs_ahead.replace("NAME", repr(name)), tmp_path)
     (loop,) = (each for each in standing["loops"] if "train_step" in each["name"])
     spent = standing["wall"]["seconds"]
     assert spent["step"] > 4 * spent["eval"], spent

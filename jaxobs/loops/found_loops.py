@@ -68,7 +68,7 @@ class Going:
     mean: float = 0.0
     """Mean seconds of a turn; where the host runs ahead, with those in which it then waits for what it dispatched."""
     wall_seconds: float = 0.0
-    """The same from the beginning of a turn to its end, with what compiled or was saved in between."""
+    """Mean seconds from the beginning of a turn to its end, with what compiled or was saved in between."""
     within: set[str] = field(default_factory=set)
     """Functions that are called in most turns."""
     ended: float = 0.0
@@ -266,8 +266,8 @@ def _take_turns(loop: Going, own: Sequence[Seen], functions: Sequence[Seen]) -> 
     long = max(SLOW * median, SLOW_SECONDS)
     left_out: set[int] = set()
     dropped: set[str] = set()
-    others = [each for each in functions if each is not seen and each.recent]
-    for other in sorted(others, key=lambda each: -each.calls)[:MOST_BESIDE]:
+    beside = [each for each in functions if each is not seen and each.recent]
+    for other in sorted(beside, key=lambda each: -each.calls)[:MOST_BESIDE]:
         inside = Counter(
             turn for when in _times(other) if (turn := bisect_left(ends, when)) < len(ends) and turns[turn][0] < when
         )
@@ -288,11 +288,11 @@ def _take_turns(loop: Going, own: Sequence[Seen], functions: Sequence[Seen]) -> 
     loop.seconds = [seconds for _, _, seconds, _ in own_turns]
     loop.mean = statistics.fmean(loop.seconds) if own_turns else 0.0
     loop.wall_seconds = statistics.fmean(ended - began for began, ended, *_ in own_turns) if own_turns else 0.0
-    out = list(itertools.dropwhile(lambda each: not each[3], (turns[turn] for turn in sorted(left_out))))
-    hits, computed = sum(each[3] > 0.0 for each in out), sum(each[3] for each in out)
-    if hits >= min(FEWEST_HITS, max(2, len(out))) and computed > AHEAD * len(out) * loop.mean:
-        own_turns = [each for each in own_turns if each[0] >= out[0][0]]
-        both = len(own_turns) + len(out)
+    others = list(itertools.dropwhile(lambda each: not each[3], (turns[turn] for turn in sorted(left_out))))
+    hits, computed = sum(each[3] > 0.0 for each in others), sum(each[3] for each in others)
+    if hits >= min(FEWEST_HITS, max(2, len(others))) and computed > AHEAD * len(others) * loop.mean:
+        own_turns = [each for each in own_turns if each[0] >= others[0][0]]
+        both = len(own_turns) + len(others)
         loop.mean = (computed + sum(each[2] for each in own_turns)) / both
         loop.wall_seconds = (computed + sum(ended - began for began, ended, *_ in own_turns)) / both
     return dropped

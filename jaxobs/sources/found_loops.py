@@ -129,9 +129,9 @@ class FoundLoopsSource:
         if main is None or not is_served(main):
             return functions
         training = {each.window[-1][1] for each in aside if each.carries}
-        for each in aside:
-            if each.folded >= FEWEST_CALLS and each.window[-1][1] not in training:
-                each.answers()
+        for function in aside:
+            if function.folded >= FEWEST_CALLS and function.window[-1][1] not in training:
+                function.answers()
                 self._calls.serves = True
         return [each for each in functions if not each.ignored]
 

@@ -113,7 +113,7 @@ class Seen:
         self.large = [weakref.ref(each) for each in large]
 
     def answers(self) -> None:
-        """Has the calls be a server's answers from now on: they are no turns."""
+        """Has the calls count as answers of a server from now on."""
         self.ignored = True
         self.marks.clear()
 

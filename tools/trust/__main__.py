@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return memory.main(given.memory, given.markdown)
     if given.full:
         running.MOST_SECONDS = 4 * 3600.0
-        running.WALL_SHARE = math.inf  # within hours, the machine does other things, too
+        running.WALL_SHARE, running.TOGETHER = math.inf, True  # within hours, the machine does other things, too
     groups = chosen(given.words, FULL if given.full else MANY)
     judged: dict[str, list[Judged]] = {}
     with ThreadPoolExecutor(given.jobs) as pool:

@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -37,6 +38,8 @@ WALL_SHARE, WALL_SECONDS = 0.5, 5.0
 """... the time by the clock, which other work of the machine lengthens, ..."""
 MEMORY_SHARE, MEMORY_MIB = 0.1, 32.0
 """... and the peak of resident memory."""
+TOGETHER = False
+"""Whether the ways of a case run at one time: what else the machine does slows all of them alike."""
 ATTEMPTS = 3
 """Time and memory count as exceeded if they are in each of them."""
 
@@ -71,16 +74,19 @@ def judge(case: Case) -> Judged:
     judged.impossible, python = _python(case)
     if judged.impossible:
         return judged
-    plain = judged.runs[PLAIN] = run(case, PLAIN, python)
+    ways = [way for way in WAYS if way not in case.without]
+    first: dict[str, Ran] = {}
+    if TOGETHER:
+        with ThreadPoolExecutor(len(ways)) as pool:
+            first = dict(zip(ways, pool.map(lambda way: run(case, way, python), ways), strict=True))
+    plain = judged.runs[PLAIN] = first.get(PLAIN) or run(case, PLAIN, python)
     if case.python:  # the first run of an environment writes bytecode
         plain = judged.runs[PLAIN] = _better(plain, run(case, PLAIN, python))
     if plain.code == -signal.SIGKILL:
         judged.wrong.append("plain: hangs without jaxobs too")
         return judged
-    for way in WAYS[1:]:
-        if way in case.without:
-            continue
-        ran = judged.runs[way] = run(case, way, python)
+    for way in ways[1:]:
+        ran = judged.runs[way] = first.get(way) or run(case, way, python)
         judged.wrong += [f"{way}: {text}" for text in _differences(plain, ran)]
         for attempt in range(1, ATTEMPTS):
             costs = _costs(plain, ran, case.processes)

@@ -27,6 +27,7 @@ _OF_TERMINALS = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "LANG", "LC_ALL"
 """Python writes UTF-8 where no locale is set; where the C locale is, only `LC_ALL` keeps it from that."""
 _KEPT = ("PYTHONUNBUFFERED",)
 LONG = (
+    "test_drill.py",  # before the programs of the live stage, which run to the end
     "test_tutorials.py", "test_lives.py", "test_fleet.py", "test_verdicts_of_programs.py", "test_rules.py",
     "test_run.py", "test_examples.py", "test_corpus.py", "test_ways_in.py", "test_packaging.py", "test_found_times.py",
     "test_incidents.py", "test_session.py", "test_demo.py", "test_doctor.py", "test_persistent_cache.py",

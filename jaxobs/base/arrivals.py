@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 _MOST_DEEP, _MOST_OBJECTS = 6, 256
-_ARRAYS: set[type[Any]] = set()
+ARRAYS: set[type[Any]] = set()
 """Classes that are known to be JAX's own."""
 
 
@@ -49,18 +49,18 @@ def arrays(value: Any) -> Iterator[Any]:
 def reference(output: Any) -> weakref.ref[Any] | None:
     """Returns a weak reference to an array in what a call returned, running no code of the types around the array.
 
-    None where there is none, or too deep inside. Called after each call of a function: the usual classes come first.
+    None where there is none, or too deep inside. The usual classes come first.
     """
     for _ in range(_MOST_DEEP):
         kind = type(output)
-        if kind in _ARRAYS:
+        if kind in ARRAYS:
             return weakref.ref(output)
         if kind is tuple:
             output = output[-1] if output else None
         elif kind is dict:
             output = next(iter(output.values()), None)
         elif is_array(output):
-            _ARRAYS.add(kind)
+            ARRAYS.add(kind)
             return weakref.ref(output)
         elif (base := _sequence(output)) is not None:
             output = base.__getitem__(output, -1) if base.__len__(output) else None

@@ -19,7 +19,7 @@ from types import FrameType
 from typing import Any
 
 from jaxobs import internals
-from jaxobs.base.arrivals import reference
+from jaxobs.base.arrivals import ARRAYS, reference
 from jaxobs.base.guard import guarded
 from jaxobs.facts.compilations import EAGER
 from jaxobs.internals import Miss, post_hook
@@ -242,7 +242,7 @@ class SeenCalls:
                 self._last, self._version, self._apart = wall._last, wall._version, wall.elsewhere()
             seen.marks.append((now, CHARGED, self._apart, self.missed, wall.computed))
             self.latest = seen
-            seen.output = reference(output)
+            seen.output = weakref.ref(output) if type(output) in ARRAYS else reference(output)
             if now > seen.due:
                 self._attend(seen, now, post_hook.caller(sys._getframe(1)), output)
                 seen.given(args, kwargs or {}, output)

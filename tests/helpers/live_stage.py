@@ -111,6 +111,8 @@ class Seen:
     told: list[Told] = dataclasses.field(default_factory=list)
     suppressed: dict[tuple[str, str], tuple[float, float]] = dataclasses.field(default_factory=dict)
     """Times at which an alert of a job was first and last seen inhibited."""
+    labels: dict[tuple[str, str], dict[str, str]] = dataclasses.field(default_factory=dict)
+    """Labels of each alert of a job, told or inhibited."""
     faults: dict[str, float] = dataclasses.field(default_factory=dict)
     """Times at which the faults of jobs began, as the programs print them."""
     rules: list[dict[str, Any]] = dataclasses.field(default_factory=list)
@@ -224,6 +226,9 @@ class Stage:
 
     def take(self, receiver: str, body: dict[str, Any]) -> None:
         """Notes what Alertmanager posts."""
+        self.seen.labels |= {
+            (each["labels"].get("job", ""), each["labels"]["alertname"]): each["labels"] for each in body["alerts"]
+        }
         self.seen.told += [
             Told(
                 self.age, receiver, each["status"], each["labels"], each["annotations"],
@@ -330,6 +335,7 @@ class Stage:
             for alert in get(f"http://{self.alertmanager}/api/v2/alerts"):
                 if alert["status"]["inhibitedBy"]:
                     key = alert["labels"].get("job", ""), alert["labels"]["alertname"]
+                    self.seen.labels[key] = alert["labels"]
                     first, _ = self.seen.suppressed.get(key, (self.age, 0.0))
                     self.seen.suppressed[key] = (first, self.age)
 

@@ -29,8 +29,8 @@ def test_every_fault_is_told(seen: Seen) -> None:
     assert seen.firing("together")["JaxProgramDivergence"].labels.keys() == {
         "alertname", "job", "severity", "instance", "finding",
     }  # fmt: skip
-    assert seen.firing("memory")["JaxOutOfMemory"].labels["function"] == "__main__.huge"
-    assert seen.firing("requests")["JaxRequestErrorsHigh"].labels["route"] == "/predict"
+    assert seen.labels["memory", "JaxOutOfMemory"]["function"] == "__main__.huge"
+    assert seen.labels["requests", "JaxRequestErrorsHigh"]["route"] == "/predict"
 
 
 def test_nothing_is_told_before_its_fault(seen: Seen) -> None:

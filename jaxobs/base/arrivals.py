@@ -7,8 +7,6 @@ from types import ModuleType
 from typing import Any
 
 _MOST_DEEP, _MOST_OBJECTS = 6, 256
-ARRAYS: set[type[Any]] = set()
-"""Classes that are known to be JAX's own."""
 
 
 def deleted(array: Any) -> bool:
@@ -49,20 +47,12 @@ def arrays(value: Any) -> Iterator[Any]:
 def reference(output: Any) -> weakref.ref[Any] | None:
     """Returns a weak reference to an array in what a call returned, running no code of the types around the array.
 
-    None where there is none, or too deep inside. The usual classes come first.
+    None where there is none, or too deep inside.
     """
     for _ in range(_MOST_DEEP):
-        kind = type(output)
-        if kind in ARRAYS:
+        if is_array(output):
             return weakref.ref(output)
-        if kind is tuple:
-            output = output[-1] if output else None
-        elif kind is dict:
-            output = next(iter(output.values()), None)
-        elif is_array(output):
-            ARRAYS.add(kind)
-            return weakref.ref(output)
-        elif (base := _sequence(output)) is not None:
+        if (base := _sequence(output)) is not None:
             output = base.__getitem__(output, -1) if base.__len__(output) else None
         else:
             output = [*_fields(output).values(), None][0]

@@ -160,25 +160,23 @@ class Clock:
             if wall is None or wall.thread is None or not wall.at_rest:
                 return  # seconds at rest before the scope count with the next look
             self._made += 1
-            computing = self._computing()  # at once: the device goes on while the stack is read
+            computes = self._compute()  # at once: the device goes on while the stack is read
             frames = threads.current_frames()
             if wall.thread not in frames:
                 return
             if self._loops:
-                look = self._look(wall.thread, frames[wall.thread], computing)
+                look = self._look(wall.thread, frames[wall.thread], computes=computes)
                 if look.computes and not look.spot.called_back:
                     look.spot = self._called_back(frames) or look.spot
                 frames.clear()
                 category = self._category(look)
                 look.seconds = wall.rest.saw(category)
-                if look.computing is not None and look.computing.category == "step":
-                    wall.computed += look.seconds
                 self._note(wall, look, category)
             else:
                 seconds = wall.rest.saw(None)
                 for thread in (wall.thread, *[*self._calls.threads][: MOST_THREADS - 1]):
                     if thread in frames:
-                        look = self._look(thread, frames[thread], computing)
+                        look = self._look(thread, frames[thread], computes=computes)
                         look.seconds = seconds
                         self._early.setdefault(thread, deque(maxlen=MOST_EARLY)).append(look)
                     else:
@@ -196,8 +194,8 @@ class Clock:
         computed = sum(each.seconds for each in lately if each.computes and not each.spot.called_back)
         return computed > COMPUTED_PART * COMPUTED_SECONDS
 
-    def _look(self, thread: int, frame: FrameType, computing: Seen | None) -> Look:
-        computes = computing is not None or not arrived(awaited(frame))
+    def _look(self, thread: int, frame: FrameType, *, computes: bool) -> Look:
+        computes = computes or not arrived(awaited(frame))
         spot, latest = self._spots.of(frame), self._calls.latest
         called = 0.0 if latest is None else latest.latest
         computes = computes or spot.waits
@@ -205,7 +203,7 @@ class Clock:
         # A read of an array on the CPU has no frame, and the output of the last call is known of some calls only.
         blind = not (computes or runs or spot.in_jax or self._calls.threads - {thread})
         computes = computes or (blind and self._anything_computes())
-        return Look(perf_counter(), 0.0, spot, computing, computes, runs, latest, called)
+        return Look(perf_counter(), 0.0, spot, computes, runs, latest, called)
 
     def _called_back(self, frames: Mapping[int, FrameType]) -> Spot | None:
         """Returns the spot of Python that a compiled program has called on a thread of its own."""
@@ -213,17 +211,17 @@ class Clock:
         spot = next(map(self._spots.of, found), None)
         return spot if spot is not None and spot.line else None
 
-    def _computing(self) -> Seen | None:
-        """Returns the function of the earliest call that is computed, of those whose output is in sight."""
-        found = []
+    def _compute(self) -> bool:
+        """Returns whether something is computed that a call of the charged thread returned."""
         for function in list(self._calls.functions.values()):
             reference = function.output
-            array = None if reference is None else reference()
-            if array is not None and not arrived(array):
-                found.append(function)
-            elif function.output is reference:
-                function.output = None
-        return min(found, key=lambda each: each.latest, default=None)
+            if reference is not None:
+                array = reference()
+                if array is not None and not arrived(array):
+                    return True
+                if function.output is reference:
+                    function.output = None
+        return False
 
     def _anything_computes(self) -> bool:
         """Returns whether a device computes an array of any call, as of lately."""
@@ -258,8 +256,6 @@ class Clock:
         evaluations = [each for each in functions if each.category == "eval"][-MOST_EVALUATIONS:]
         of = (evaluations and self._nearest(spot, evaluations)) or called or look.latest
         work = "eval" if of is not None and of.category == "eval" else "step"
-        if look.computing is not None and look.computing.category is not None:
-            work = look.computing.category
         if look.computes or called is not None:
             return work
         at = self._position(spot, (*self._loops, *evaluations))

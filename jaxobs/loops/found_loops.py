@@ -36,9 +36,6 @@ MOST_APART = 0.5
 """A function that is called in a smaller part of the turns is not part of them if it lengthens them or evaluates."""
 MOST_PREPARES = 0.5
 """A function on another thread prepares data if it does less than this part of the work of a charged turn."""
-AHEAD, FEWEST_HITS = 3.0, 5
-"""The host runs ahead if devices compute steps, in the turns that are left out, for so many times longer than the
-others take; at least so many looks tell, or one in each of these."""
 MOST_BESIDE = 32
 """Functions, those called most, that are looked for in the turns of a loop."""
 Work = Callable[[Mapping[str, int]], Mapping[str, float]]
@@ -65,10 +62,8 @@ class Going:
     """Calls of each function in a turn."""
     seconds: list[float] = field(default_factory=list)
     """Seconds of the recent turns."""
-    mean: float = 0.0
-    """Mean seconds of a turn; where the host runs ahead, with those in which it then waits for what it dispatched."""
     wall_seconds: float = 0.0
-    """Mean seconds from the beginning of a turn to its end, with what compiled or was saved in between."""
+    """Mean seconds from the beginning of such a turn to its end, with what compiled or was saved in between."""
     within: set[str] = field(default_factory=set)
     """Functions that are called in most turns."""
     ended: float = 0.0
@@ -262,12 +257,12 @@ def _take_turns(loop: Going, own: Sequence[Seen], functions: Sequence[Seen]) -> 
     seen, turns = loop.seen, loop.seen.intervals()
     if not turns:
         return set()
-    ends, median = [each[1] for each in turns], statistics.median(each[2] for each in turns)
+    ends, median = [ended for _, ended, _ in turns], statistics.median(seconds for _, _, seconds in turns)
     long = max(SLOW * median, SLOW_SECONDS)
     left_out: set[int] = set()
     dropped: set[str] = set()
-    beside = [each for each in functions if each is not seen and each.recent]
-    for other in sorted(beside, key=lambda each: -each.calls)[:MOST_BESIDE]:
+    others = [each for each in functions if each is not seen and each.recent]
+    for other in sorted(others, key=lambda each: -each.calls)[:MOST_BESIDE]:
         inside = Counter(
             turn for when in _times(other) if (turn := bisect_left(ends, when)) < len(ends) and turns[turn][0] < when
         )
@@ -285,16 +280,8 @@ def _take_turns(loop: Going, own: Sequence[Seen], functions: Sequence[Seen]) -> 
             dropped.add(other.name)
             left_out |= out
     own_turns = [each for turn, each in enumerate(turns) if turn not in left_out]
-    loop.seconds = [seconds for _, _, seconds, _ in own_turns]
-    loop.mean = statistics.fmean(loop.seconds) if own_turns else 0.0
-    loop.wall_seconds = statistics.fmean(ended - began for began, ended, *_ in own_turns) if own_turns else 0.0
-    others = list(itertools.dropwhile(lambda each: not each[3], (turns[turn] for turn in sorted(left_out))))
-    hits, computed = sum(each[3] > 0.0 for each in others), sum(each[3] for each in others)
-    if hits >= min(FEWEST_HITS, max(2, len(others))) and computed > AHEAD * len(others) * loop.mean:
-        own_turns = [each for each in own_turns if each[0] >= others[0][0]]
-        both = len(own_turns) + len(others)
-        loop.mean = (computed + sum(each[2] for each in own_turns)) / both
-        loop.wall_seconds = (computed + sum(ended - began for began, ended, *_ in own_turns)) / both
+    loop.seconds = [seconds for _, _, seconds in own_turns]
+    loop.wall_seconds = sum(ended - began for began, ended, _ in own_turns) / max(1, len(own_turns))
     return dropped
 
 
@@ -309,9 +296,5 @@ def _seen_state(loop: Going, totals: Mapping[str, Total], clock: Clock | None) -
         dispatching=None if clock is None else clock.dispatching(seen.name),
         differences=None if clock is None else clock.differences(seen.name),
         lines=() if clock is None else clock.host_lines(seen.name),
-        **(
-            rates(loop.seconds, max(1, seen.threads()), loop.mean, loop.wall_seconds)
-            if len(loop.seconds) >= FEWEST_TURNS
-            else {}
-        ),
+        **(rates(loop.seconds, max(1, seen.threads()), loop.wall_seconds) if len(loop.seconds) >= FEWEST_TURNS else {}),
     )  # fmt: skip

@@ -25,17 +25,17 @@ PLACE_SECONDS = 0.05
 SLOW, SLOW_SECONDS = 3.0, 0.1
 """A turn that takes more times the mean, and more than that, is not a usual one."""
 
-Mark = tuple[float, int, float, float, float]
+Mark = tuple[float, int, float, float]
 """A call: when it was dispatched, or began where that is known and much earlier, by `perf_counter`; its thread (0 the
-charged one); and by then, what was apart from the loop (see `Wall.elsewhere`), the seconds in which calls were missed,
-between bursts, and those in which devices were seen to compute steps."""
+charged one); what was apart from the loop by then (see `Wall.elsewhere`); and the seconds in which calls were missed by
+then, between bursts."""
 
 
 class Seen:
     """The calls of one function that were seen."""
 
     __slots__ = (
-        "again", "began", "carries", "category", "compiled", "due", "evaluates", "first", "folded", "ignored",
+        "again", "began", "carries", "category", "compiled", "due", "evaluates", "first", "folded", "ignored", "kept",
         "large", "long", "looks", "marks", "met", "name", "output", "place", "places", "produces", "recent", "returned",
         "window",
     )  # fmt: skip
@@ -68,7 +68,9 @@ class Seen:
         self.returned: list[weakref.ref[Any]] = []
         """... and arrays that the latest of them returned."""
         self.output: weakref.ref[Any] | None = None
-        """An array that the latest call returned."""
+        """An array that one of the latest calls returned."""
+        self.kept = 0.0
+        """The moment from which on that of the next call is kept in sight."""
         self.began = min((mark[0] for mark in compiled), default=perf_counter())
         """The moment of the first call."""
         self.first: call_places.FirstCalls | None = call_places.FirstCalls([mark[0] for mark in compiled][-1:])
@@ -171,28 +173,27 @@ class Seen:
     def adopt(self, thread: int) -> None:
         """Makes the thread the charged one; none was charged before."""
         for marks in (self.recent, self.marks):
-            for position, (when, of, apart, missed, computed) in enumerate(list(marks)):
+            for position, (when, of, apart, missed) in enumerate(list(marks)):
                 if of == thread:
-                    marks[position] = (when, 0, apart, missed, computed)
+                    marks[position] = (when, 0, apart, missed)
 
-    def intervals(self) -> list[tuple[float, float, float, float]]:
-        """Begin, end and seconds of the recent turns, and those in which devices were seen to compute.
+    def intervals(self) -> list[tuple[float, float, float]]:
+        """Begin, end and seconds of the recent turns, those cut by the end of a burst left out.
 
-        Turns that are cut by the end of a burst are left out. If all were cut, each takes the mean of the time in which
-        calls were seen.
+        If all were cut, each takes the mean of the time in which calls were seen.
         """
-        found: list[tuple[float, float, float, float]] = []
-        cut: list[tuple[float, float, float, float]] = []
+        found: list[tuple[float, float, float]] = []
+        cut: list[tuple[float, float, float]] = []
         recent = list(self.recent)
         for thread in {each[1] for each in recent}:
             mine = [each for each in recent if each[1] == thread]
-            for (began, _, apart, missed, before), (ended, _, left, until, computed) in itertools.pairwise(mine):
+            for (began, _, apart, missed), (ended, _, left, until) in itertools.pairwise(mine):
                 if missed == until:
-                    found.append((began, ended, max(0.0, ended - began - (left - apart)), computed - before))
+                    found.append((began, ended, max(0.0, ended - began - (left - apart))))
             if len(mine) > 1 and not found:
                 seen = mine[-1][0] - mine[0][0] - (mine[-1][3] - mine[0][3]) - (mine[-1][2] - mine[0][2])
                 mean = max(seen, 0.0) / (len(mine) - 1)
-                cut += [(ended - mean, ended, mean, 0.0) for ended, *_ in mine[1:]]
+                cut += [(ended - mean, ended, mean) for ended, *_ in mine[1:]]
         return sorted(found or cut, key=itemgetter(1))
 
     def threads(self) -> int:

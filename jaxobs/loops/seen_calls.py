@@ -19,7 +19,7 @@ from types import FrameType
 from typing import Any
 
 from jaxobs import internals
-from jaxobs.base.arrivals import ARRAYS, reference
+from jaxobs.base.arrivals import reference
 from jaxobs.base.guard import guarded
 from jaxobs.facts.compilations import EAGER
 from jaxobs.internals import Miss, post_hook
@@ -38,6 +38,8 @@ CALLS_A_SECOND = 2000.0
 """A mark costs 0.6 to 0.9 microseconds (`make bench`): at most 0.2 % of a second."""
 MOST_CALLS = 1000
 """Calls that are paid for at once at most, after a rest: within half a second it is 0.2 % again."""
+KEEP_SECONDS = 0.0005
+"""Between two calls of a function whose output is kept in sight, which costs up to a microsecond."""
 FIRST_CALLS = 200
 """Paid for when the process begins to look, so that it costs next to nothing from the first call on."""
 FEWEST_CALLS = 20
@@ -173,7 +175,7 @@ class SeenCalls:
         wall, thread = self._wall, get_ident()
         if wall is None or thread != wall.thread or _request() is not None:
             return
-        mark = (now, CHARGED, wall.elsewhere(), self.missed, wall.computed)
+        mark = (now, CHARGED, wall.elsewhere(), self.missed)
         self._look()
         seen = self.functions.get(name)
         if seen is None and self._training and call_places.evaluates(name, training=True):
@@ -231,7 +233,7 @@ class SeenCalls:
                 return  # a call of a server's is no turn
             wall, thread = self._wall, get_ident()
             if wall is None or (thread != wall.thread and not self._adopted(seen, thread)):
-                waiting = seen.elsewhere((now, thread, 0.0, self.missed, 0.0), (args, kwargs), output)
+                waiting = seen.elsewhere((now, thread, 0.0, self.missed), (args, kwargs), output)
                 if waiting == 1:
                     seen.called(now, post_hook.caller(sys._getframe(1)))
                     self.threads.add(thread)
@@ -240,9 +242,10 @@ class SeenCalls:
                 return
             if wall._last is not self._last or wall._version != self._version:
                 self._last, self._version, self._apart = wall._last, wall._version, wall.elsewhere()
-            seen.marks.append((now, CHARGED, self._apart, self.missed, wall.computed))
+            seen.marks.append((now, CHARGED, self._apart, self.missed))
             self.latest = seen
-            seen.output = weakref.ref(output) if type(output) in ARRAYS else reference(output)
+            if now > seen.kept:
+                seen.kept, seen.output = now + KEEP_SECONDS, reference(output)
             if now > seen.due:
                 self._attend(seen, now, post_hook.caller(sys._getframe(1)), output)
                 seen.given(args, kwargs or {}, output)
@@ -281,7 +284,7 @@ class SeenCalls:
         wall, marks = self._wall, seen.marks
         if wall is None or get_ident() != wall.thread or _request() is not None:
             return
-        marks.append((now, CHARGED, wall.elsewhere(), self.missed, wall.computed))
+        marks.append((now, CHARGED, wall.elsewhere(), self.missed))
         if now < seen.due or (seen.place is None and now < self._due):
             return
         before = seen.place

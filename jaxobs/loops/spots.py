@@ -69,8 +69,6 @@ class Look:
     seconds: float
     """Seconds at rest that it stands for."""
     spot: Spot
-    computing: Seen | None
-    """The function whose call the devices computed, as far as that is known: they take calls in their order."""
     computes: bool
     """Whether a device computed."""
     runs: bool

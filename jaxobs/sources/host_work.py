@@ -9,6 +9,9 @@ from jaxobs.internals.host_callbacks import Watch
 from jaxobs.reasons.naming import function_name
 from jaxobs.sources.support.source import Source
 from jaxobs.state.host_work import HostMeter
+from jaxobs.state.wall import Wall
+
+_COMPILING = ("trace", "compile", "cache_load")
 
 
 class HostWorkSource(Source):
@@ -16,6 +19,8 @@ class HostWorkSource(Source):
 
     def _begin(self) -> None:
         self._meter, self._watch = self._store.part(HostMeter), Watch(self._returned)
+        wall = self._store.part(Wall)
+        self._meter.compiles = lambda: wall.category in _COMPILING
 
     def start(self) -> None:
         """Counts both, as far as this Python and this JAX let it."""

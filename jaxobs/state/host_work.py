@@ -3,7 +3,7 @@
 import sys
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from jaxobs.base import threads
 from jaxobs.facts.wall import HostCallback, HostWork
@@ -25,6 +25,10 @@ class HostMeter:
         self._early: deque[tuple[float, float]] | None = deque(maxlen=MOST_EARLY)
         """The latest pauses: the end of each and its seconds, until the moment of the first step is known."""
         self._before = (0, 0.0)
+        self._compiling = [0, 0.0]
+        """Pauses while a program was traced or compiled: part of what that costs, and not of the steps."""
+        self.compiles: Callable[[], bool] = lambda: False
+        """Returns whether one is traced or compiled now; called in a pause."""
         self._lines: dict[str, float] = {}
 
     def called(self, function: str, line: str, seconds: float) -> None:
@@ -45,6 +49,10 @@ class HostMeter:
             pauses = self._pauses.setdefault(str(info["generation"]), [0, 0.0])
             pauses[0] += 1
             pauses[1] += took
+            if self.compiles():
+                self._compiling[0] += 1
+                self._compiling[1] += took
+                return
             if (early := self._early) is not None:
                 early.append((now, took))
             if took >= LONG and len(self._lines) < MOST_LINES:
@@ -57,6 +65,7 @@ class HostMeter:
             calls = sorted(((spent, int(made), key) for key, (made, spent) in self._calls.items()), reverse=True)
         pauses = {generation: (int(count), seconds) for generation, (count, seconds) in self._pauses.items()}
         count, seconds = sum(each[0] for each in pauses.values()), sum(each[1] for each in pauses.values())
+        count, seconds = count - int(self._compiling[0]), seconds - self._compiling[1]
         if first_step is None:
             self._before = count, seconds
         elif (early := self._early) is not None:

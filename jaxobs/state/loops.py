@@ -241,13 +241,12 @@ class Loop:
             return len({each[2] for each in self._recent})
 
 
-def rates(seconds: list[float], threads: int, mean: float | None = None, wall: float | None = None) -> dict[str, Any]:
+def rates(seconds: list[float], threads: int, wall: float | None = None) -> dict[str, Any]:
     """Times and rates of a `LoopState` by the recent steps, at least one; each thread makes its own.
 
-    `mean` is the mean time of a step, where more than `seconds` is known, and `wall` the mean time from the beginning
-    of a step to its end, where `seconds` leave some out.
+    `wall` is the mean time from the beginning of a step to its end, where `seconds` leave some out.
     """
-    mean = statistics.fmean(seconds) if mean is None else mean
+    mean = statistics.fmean(seconds)
     ordered = sorted(seconds)
 
     def percentile(share: float) -> float:

@@ -52,7 +52,7 @@ def time_state(wall: Wall, checkpoints: Checkpoints, runs: Runs, meter: HostMete
     if run is not None:
         lost |= {"down": run.down_seconds, "redone": run.redone_seconds or 0.0}
     host = (meter or HostMeter()).frozen(wall.began + seconds["init"] if seconds["step"] > 0.0 else None)
-    held = {"callbacks": sum(each.seconds for each in host.callbacks), "pauses": sum(host.pause_seconds.values())}
+    held = {"callbacks": sum(each.seconds for each in host.callbacks), "pauses": host.step_pause_seconds}
     recent = wall.lately.added(total, seconds | held | {"evaluations": wall.evaluations})[1]
     host = dataclasses.replace(host, recent={name: recent.pop(name) for name in held})
     return TimeState(

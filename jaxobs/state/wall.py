@@ -31,8 +31,6 @@ class Wall(Account):
         self.serves = False
         """As in `TimeState`."""
         self.evaluations, self._evaluated = 0, -1
-        self.computed = 0.0
-        """Seconds in which devices were seen to compute steps."""
 
     def phase_began(self, phase: str) -> None:
         """JAX begins to trace, lower or compile on this thread."""

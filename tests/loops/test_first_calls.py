@@ -92,11 +92,11 @@ def test_evaluations_are_apart_from_training(name: str) -> None:
     now = 0.0
     for _ in range(4):
         for _ in range(50):
-            train.marks.append((now, 0, 0.0, 1, 0.0))
-            metrics.marks.append((now + 0.001, 0, 0.0, 1, 0.0))
+            train.marks.append((now, 0, 0.0, 1))
+            metrics.marks.append((now + 0.001, 0, 0.0, 1))
             now += 0.008
         for _ in range(10):
-            evaluate.marks.append((now, 0, 0.0, 1, 0.0))
+            evaluate.marks.append((now, 0, 0.0, 1))
             now += 0.3
     (loop,) = _loops(train, metrics, evaluate).values()
     assert loop.name == "train_step" and loop.calls == pytest.approx({"train_step": 1.0, "metrics": 1.0}, rel=0.01)
@@ -108,10 +108,10 @@ def test_what_is_called_now_and_then_and_quickly_is_part_of_the_loop() -> None:
     train, update, other = Seen("train_step"), Seen("update_target"), Seen("discriminator")
     now = 0.0
     for turn in range(200):
-        train.marks.append((now, 0, 0.0, 1, 0.0))
-        other.marks.append((now + 0.003, 0, 0.0, 1, 0.0))
+        train.marks.append((now, 0, 0.0, 1))
+        other.marks.append((now + 0.003, 0, 0.0, 1))
         if turn % 10 == 9:
-            update.marks.append((now + 0.006, 0, 0.0, 1, 0.0))
+            update.marks.append((now + 0.006, 0, 0.0, 1))
             now += 0.001
         now += 0.01
     (loop,) = _loops(train, other, update).values()
@@ -124,7 +124,7 @@ def test_few_long_calls_are_shown_with_an_evaluation_between() -> None:
     now = time.perf_counter() - 25.0
     for _ in range(5):
         for seen, seconds in ((train, 4.0), (evaluate, 1.0)):
-            seen.marks.append((now, 0, 0.0, 1, 0.0))
+            seen.marks.append((now, 0, 0.0, 1))
             now += seconds
             seen.long = True
     (loop,) = _loops(train, evaluate).values()

@@ -246,11 +246,11 @@ def test_what_is_called_in_turn_is_one_loop_and_what_is_called_in_a_row_another(
     for turn in range(100):
         for seen, times, seconds in ((prepare, 4, 0.001), (train, 1, 0.005), (metrics, 1, 0.001)):
             for _ in range(times):
-                seen.marks.append((now, 0, 0.0, 1, 0.0))
+                seen.marks.append((now, 0, 0.0, 1))
                 now += seconds
         if turn % 50 == 49:
             for _ in range(30):
-                evaluate.marks.append((now, 0, 0.0, 1, 0.0))
+                evaluate.marks.append((now, 0, 0.0, 1))
                 now += 0.1
     functions = [prepare, train, metrics, evaluate]
     for each in functions:
@@ -267,7 +267,7 @@ def test_what_is_called_in_turn_is_one_loop_and_what_is_called_in_a_row_another(
     alike = [Seen("first"), Seen("second")]
     for number in range(50):
         for each in alike[:: 1 if number else -1]:
-            each.marks.append((float(number), 0, 0.0, 1, 0.0))
+            each.marks.append((float(number), 0, 0.0, 1))
     for each in alike:
         each.fold()
     assert [each.name for each in _seen_loops(alike, {"first": 0.0, "second": 5.0})] == ["first"]

@@ -136,26 +136,3 @@ server.serve_forever()
 """
     standing = _standing(behind, tmp_path)
     assert (len(standing["loops"]), standing["wall"]["serves"]) == (loops, not loops)
-
-
-@pytest.mark.parametrize("name", ["evaluate", "metrics"])
-def test_an_evaluation_that_waits_for_the_steps_before_it_is_none(name: str, tmp_path: Path) -> None:
-    """The host runs ahead of the devices; the rate is of what these compute."""
-    runs_ahead = """
-def read(w, x): return (x @ w).sum()
-read.__name__ = NAME
-evaluate, w, x = jax.jit(read), jnp.eye(256), np.ones((64, 256), np.float32)
-@jax.jit
-def train_step(w, x):
-    loss, gradients = jax.value_and_grad(network)(w, x)
-    return w - 1e-9 * gradients, loss
-for n in range(12):
-    for _ in range(12):
-        w, loss = train_step(w, x)
-    float(evaluate(w, x[:1]))
-"""
-    standing = _standing(runs_ahead.replace("NAME", repr(name)), tmp_path)
-    (loop,) = (each for each in standing["loops"] if "train_step" in each["name"])
-    spent = standing["wall"]["seconds"]
-    assert spent["step"] > 4 * spent["eval"], spent
-    assert 0.5 < loop["steps_per_second"] * spent["step"] / loop["steps"] < 2.0, (loop, spent)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from jaxobs.profiles import host_record
 from jaxobs.state.host_record import HostRecord
+from jaxobs.state.host_work import HostMeter
 from jaxobs.state.wall import Wall
 
 
@@ -94,3 +95,14 @@ def test_a_damaged_file_costs_only_itself(tmp_path: Path) -> None:
         assert found == ({"step": [(1.0, 2.0)]} if b"step" in body else {})
     path.write_text(json.dumps({"spans": {"unheard_of": [[1, 2]]}}))
     assert host_record.reasons(host_record.find(tmp_path / "here.xplane.pb"), 0.0) == {}
+
+
+def test_pauses_while_a_program_is_compiled_belong_to_no_step() -> None:
+    meter = HostMeter()
+    for compiles in (False, True, True):
+        meter.compiles = lambda now=compiles: now  # type: ignore[misc]
+        meter.collected("start", {})
+        meter.collected("stop", {"generation": 2})
+    host = meter.frozen(0.0)
+    assert (host.pauses["2"], host.step_pauses) == (3, 1)
+    assert 0.0 < host.step_pause_seconds < host.pause_seconds["2"]

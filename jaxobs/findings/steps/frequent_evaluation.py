@@ -16,7 +16,7 @@ LEAST_SECONDS = 10.0
 FEWEST = 3
 """Evaluations in these minutes: a test at the end is one, and so is a look at the parameters before the training."""
 MOST_STEPS = 10
-"""Steps of a declared loop for each evaluation: nobody sees whether it waits for them. Of found loops that is known."""
+"""Steps for each evaluation; with more, it may wait for these as long as it computes."""
 LETS_GO = 12
 """A minute of looks: a share near the bound comes and goes."""
 
@@ -33,7 +33,7 @@ def find(scene: Scene) -> Iterator[Case]:
     if spent < LEAST_SECONDS or spent <= LEAST_SHARE * span.total or scene.time - (loop.ended or 0.0) > pause:
         return
     steps = loop.steps * span.total / parts.total(scene.snapshot)
-    if not loop.found and steps > MOST_STEPS * wall.evaluations:
+    if steps > MOST_STEPS * wall.evaluations:
         return
     where = None if line is None else line[1].line
     yield Case(

@@ -112,7 +112,7 @@ def outside(frame: FrameType) -> FrameType:
 
 
 def is_served(frame: FrameType) -> bool:
-    """Whether the call is made in a server's handler."""
+    """Whether a frame is in a server, as the call of a handler is."""
     names = (each.f_globals.get("__name__") for each in frames(frame))
     return any(
         isinstance(name, str) and (name.partition(".")[0] in _SERVERS or name.startswith(_SERVER_MODULES))

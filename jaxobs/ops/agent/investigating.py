@@ -60,7 +60,7 @@ def investigate(
     """Investigates an incident and returns the report.
 
     Args:
-      before: the last report on the subject. Its causes stay as long as no process is there that could say more.
+      before: the last report on the subject. Its causes stay while what could say more does not answer.
     """
     now = clock()
     began = incident.began()
@@ -68,7 +68,7 @@ def investigate(
     window = Window(end=now, seconds=seconds)
     seen, answers = _both(incident, where, window, incident.names(), began)
     unseen = _is_unseen(seen, answers) and (_is_gone(answers) or not _was_seen(incident, where, window))
-    if before is not None and not _lasts(before, answers, now - where.window):
+    if before is not None and not _lasts(before, seen, answers, now - where.window):
         before = None
     return _report(incident, window, seen, answers, clock, unseen, before)
 
@@ -80,13 +80,13 @@ def unable(incident: Incident, error: Exception, *, clock: Callable[[], float] =
     return _report(incident, Window(end=clock(), seconds=WINDOW), seen, [], clock, True, None)
 
 
-def _lasts(before: Report, answers: Sequence[tuple[Step, Answer]], since: float) -> bool:
-    """Returns whether the causes of an earlier report are of the processes that the job last had, and all are gone."""
+def _lasts(before: Report, seen: Seen, answers: Sequence[tuple[Step, Answer]], since: float) -> bool:
+    """Returns whether an earlier report is about the job's last processes, and these or other sources do not answer."""
     starts = surroundings.answer_of(answers, "starts").lines
     started = max((value for each in starts for _, value in each.points), default=0.0)
     is_over = before.verification is not None and before.verification.result == "recovered"
     is_old = before.investigated_at < timestamp(max(since, started))
-    return not (is_over or is_old or surroundings.answers_now(answers))
+    return not (is_over or is_old or (seen.is_whole and surroundings.answers_now(answers)))
 
 
 def _report(
@@ -110,7 +110,7 @@ def _report(
     if before is not None and verdict == result.INCONCLUSIVE and (kept := _kept(before, incident.names())):
         verdict, explaining, others = before.verdict, kept, []
         hypotheses, evidence, threads = before.hypotheses, before.evidence, before.known
-        note = " No process of it answers now: an earlier look found this cause while one did."
+        note = " An earlier look found this cause: what showed it then does not answer now."
     taken = [step for step, _ in answers]
     radius = surroundings.blast_radius(answers, [*explaining, *others], incident.instances())
     report = Report(

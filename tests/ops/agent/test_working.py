@@ -90,9 +90,11 @@ def test_a_cause_outlives_the_processes_that_showed_it(stub: Stub) -> None:
     stub.series["jax_nonfinite_total"] = []
     kept = look(first, 0.0, NOW - 900)
     assert (kept.verdict, kept.headline, kept.evidence) == (first.verdict, first.headline, first.evidence)
-    assert kept.do_now == first.do_now and "No process of it answers now" in kept.what_happened
+    assert kept.do_now == first.do_now and "An earlier look found this cause" in kept.what_happened
     assert look(first, 1.0, NOW - 900).verdict == look(first, 0.0, NOW + 60).verdict == "inconclusive"
     assert look(None, 0.0, NOW - 900).verdict == "inconclusive"
+    stub.targets = [("http://127.0.0.1:9/metrics", own, "up")]  # nobody listens there
+    assert look(first, 1.0, NOW - 900).causes == kept.causes
 
 
 def test_an_investigation_that_fails_is_a_report_too(

@@ -7,6 +7,8 @@ from types import ModuleType
 from typing import Any
 
 _MOST_DEEP, _MOST_OBJECTS = 6, 256
+array_class: type | None = None
+"""The class of the latest array that was found: there is one class as a rule."""
 
 
 def deleted(array: Any) -> bool:
@@ -26,7 +28,13 @@ def arrived(leaf: Any) -> bool:
 
 def is_array(value: Any) -> bool:
     """Returns whether a value is an array of JAX itself."""
-    return hasattr(type(value), "is_ready") and str(type(value).__module__).startswith("jaxlib.")
+    global array_class
+    kind = type(value)
+    if kind is array_class:
+        return True
+    found = hasattr(kind, "is_ready") and str(kind.__module__).startswith("jaxlib.")
+    array_class = kind if found else array_class
+    return found
 
 
 def arrays(value: Any) -> Iterator[Any]:
@@ -50,12 +58,17 @@ def reference(output: Any) -> weakref.ref[Any] | None:
     None where there is none, or too deep inside.
     """
     for _ in range(_MOST_DEEP):
-        if is_array(output):
+        kind = type(output)
+        if kind is tuple or kind is list:
+            output = output[-1] if output else None
+        elif kind is dict:
+            output = next(iter(output.values()), None)
+        elif is_array(output):
             return weakref.ref(output)
-        if (base := _sequence(output)) is not None:
+        elif (base := _sequence(output)) is not None:
             output = base.__getitem__(output, -1) if base.__len__(output) else None
         else:
-            output = [*_fields(output).values(), None][0]
+            output = next(iter(_fields(output).values()), None)
     return None
 
 

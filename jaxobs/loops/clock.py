@@ -9,6 +9,7 @@ in no scope (see `jaxobs.state.rest`). What the looks saw before a loop was know
 
 import random
 import time
+from bisect import bisect_left
 from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
@@ -39,7 +40,7 @@ QUIET_SECONDS = 10.0
 """After so long without a call it looks once in `QUIET_LOOK_SECONDS`."""
 QUIET_LOOK_SECONDS = 0.5
 MOST_EARLY = 4096
-"""Looks at a thread that are kept as long as no loop is known."""
+"""Looks at a thread that are kept as long as no loop is known, and at steps."""
 MOST_THREADS = 4
 BLOCKED, RUNS = 0.2, 0.8
 """A thread that ran for a smaller part since the last look is blocked, and one that ran for a larger part runs."""
@@ -95,6 +96,8 @@ class Clock:
         self._works: Counter[str] = Counter()
         """Looks at dispatching to a CPU, which may compute what it is given at once."""
         self._reads: dict[str, Counter[str]] = {}
+        self._stepped: deque[tuple[float, float]] = deque([(0.0, 0.0)], MOST_EARLY)
+        """Moments of looks while devices computed steps, and the seconds of all these looks until then."""
         if calls._wall is not None:
             calls._wall.rest.saw(None)  # what was before is in no look
         self._stopped = threads.Event()
@@ -160,12 +163,12 @@ class Clock:
             if wall is None or wall.thread is None or not wall.at_rest:
                 return  # seconds at rest before the scope count with the next look
             self._made += 1
-            computes = self._compute()  # at once: the device goes on while the stack is read
+            computing = self._computing()  # at once: the device goes on while the stack is read
             frames = threads.current_frames()
             if wall.thread not in frames:
                 return
             if self._loops:
-                look = self._look(wall.thread, frames[wall.thread], computes=computes)
+                look = self._look(wall.thread, frames[wall.thread], computing)
                 if look.computes and not look.spot.called_back:
                     look.spot = self._called_back(frames) or look.spot
                 frames.clear()
@@ -176,7 +179,7 @@ class Clock:
                 seconds = wall.rest.saw(None)
                 for thread in (wall.thread, *[*self._calls.threads][: MOST_THREADS - 1]):
                     if thread in frames:
-                        look = self._look(thread, frames[thread], computes=computes)
+                        look = self._look(thread, frames[thread], computing)
                         look.seconds = seconds
                         self._early.setdefault(thread, deque(maxlen=MOST_EARLY)).append(look)
                     else:
@@ -194,8 +197,8 @@ class Clock:
         computed = sum(each.seconds for each in lately if each.computes and not each.spot.called_back)
         return computed > COMPUTED_PART * COMPUTED_SECONDS
 
-    def _look(self, thread: int, frame: FrameType, *, computes: bool) -> Look:
-        computes = computes or not arrived(awaited(frame))
+    def _look(self, thread: int, frame: FrameType, computing: Sequence[Seen]) -> Look:
+        computes = bool(computing) or not arrived(awaited(frame))
         spot, latest = self._spots.of(frame), self._calls.latest
         called = 0.0 if latest is None else latest.latest
         computes = computes or spot.waits
@@ -203,7 +206,7 @@ class Clock:
         # A read of an array on the CPU has no frame, and the output of the last call is known of some calls only.
         blind = not (computes or runs or spot.in_jax or self._calls.threads - {thread})
         computes = computes or (blind and self._anything_computes())
-        return Look(perf_counter(), 0.0, spot, computes, runs, latest, called)
+        return Look(perf_counter(), 0.0, spot, computes, runs, latest, called, computing)
 
     def _called_back(self, frames: Mapping[int, FrameType]) -> Spot | None:
         """Returns the spot of Python that a compiled program has called on a thread of its own."""
@@ -211,17 +214,17 @@ class Clock:
         spot = next(map(self._spots.of, found), None)
         return spot if spot is not None and spot.line else None
 
-    def _compute(self) -> bool:
-        """Returns whether something is computed that a call of the charged thread returned."""
+    def _computing(self) -> list[Seen]:
+        """Returns the functions whose latest call is computed, as far as it was on the charged thread."""
+        found = []
         for function in list(self._calls.functions.values()):
             reference = function.output
-            if reference is not None:
-                array = reference()
-                if array is not None and not arrived(array):
-                    return True
-                if function.output is reference:
-                    function.output = None
-        return False
+            array = None if reference is None else reference()
+            if array is not None and not arrived(array):
+                found.append(function)
+            elif function.output is reference:
+                function.output = None
+        return found
 
     def _anything_computes(self) -> bool:
         """Returns whether a device computes an array of any call, as of lately."""
@@ -256,9 +259,11 @@ class Clock:
         evaluations = [each for each in functions if each.category == "eval"][-MOST_EVALUATIONS:]
         of = (evaluations and self._nearest(spot, evaluations)) or called or look.latest
         work = "eval" if of is not None and of.category == "eval" else "step"
+        at = self._position(spot, (*self._loops, *evaluations))
+        if look.steps and (spot.reads or (at == IN_LOOP and not (look.runs or spot.in_jax))):
+            return "step"
         if look.computes or called is not None:
             return work
-        at = self._position(spot, (*self._loops, *evaluations))
         if at == IN_INPUT:
             return "input_wait"
         line = self._in_jax.get(spot.line, InJax())
@@ -290,6 +295,8 @@ class Clock:
             self._differences[spot.differences] += look.seconds
         if category == "eval":
             wall.evaluated(sum(each.made for each in list(self._calls.functions.values()) if each.category == "step"))
+        if category == "step" and look.steps:
+            self._stepped.append((look.when, self._stepped[-1][1] + look.seconds))
         if spot.in_jax or spot.reads:
             self._note_reading(wall, look, category)
         if look.when - look.called < USUAL * self._median:
@@ -360,6 +367,22 @@ class Clock:
             return 0.0
         spent = wall.seconds()
         return max(sum(spent.values()) - spent["init"], 1e-9)
+
+    def stepped(self, loop: Seen, began: float, ended: float) -> float:
+        """Returns the seconds between two moments for which looks saw devices compute steps of a loop.
+
+        Returns 0 if the looks were few, or other loops make steps, too.
+        """
+        looks = list(self._stepped)
+
+        def until(when: float) -> tuple[int, float]:
+            position = bisect_left(looks, (when,))
+            after, seconds = looks[min(position, len(looks) - 1)]
+            return position, max(looks[position - 1][1], seconds - max(0.0, after - when))
+
+        (first, before), (last, seconds) = until(began), until(ended)
+        alone = [each for each in self._loops if each.category == "step"] == [loop]
+        return seconds - before if alone and 0 < first < last - FEWEST_LOOKS else 0.0
 
     def host_wait(self, loop: str) -> HostWait | None:
         """Returns the waits of a loop's host for arrays; None if there were too few looks."""

@@ -20,7 +20,7 @@ from jaxobs.base import threads
 from jaxobs.facts.loops import LoopState
 from jaxobs.loops.clock import Clock
 from jaxobs.loops.positions import is_task
-from jaxobs.loops.seen import SLOW, SLOW_SECONDS, Seen
+from jaxobs.loops.seen import SLOW, SLOW_SECONDS, Mark, Seen
 from jaxobs.loops.seen_calls import CHARGED as CHARGED
 from jaxobs.loops.seen_calls import FEWEST_CALLS as FEWEST_CALLS
 from jaxobs.state.loops import MOST_SHOWN, NoLoops, rates
@@ -36,6 +36,9 @@ MOST_APART = 0.5
 """A function that is called in a smaller part of the turns is not part of them if it lengthens them or evaluates."""
 MOST_PREPARES = 0.5
 """A function on another thread prepares data if it does less than this part of the work of a charged turn."""
+AHEAD = 1.25
+"""If the devices compute steps for so many times what the turns take, the host runs ahead of the devices: it waits for
+the steps in turns that are left out."""
 MOST_BESIDE = 32
 """Functions, those called most, that are looked for in the turns of a loop."""
 Work = Callable[[Mapping[str, int]], Mapping[str, float]]
@@ -64,6 +67,8 @@ class Going:
     """Seconds of the recent turns."""
     wall_seconds: float = 0.0
     """Mean seconds from the beginning of such a turn to its end, with what compiled or was saved in between."""
+    between: list[Mark] = field(default_factory=list)
+    """Marks from the end of the first turn that is left out to the end of the last one."""
     within: set[str] = field(default_factory=set)
     """Functions that are called in most turns."""
     ended: float = 0.0
@@ -281,13 +286,26 @@ def _take_turns(loop: Going, own: Sequence[Seen], functions: Sequence[Seen]) -> 
             left_out |= out
     own_turns = [each for turn, each in enumerate(turns) if turn not in left_out]
     loop.seconds = [seconds for _, _, seconds in own_turns]
+    edges = [turns[turn][1] for turn in left_out]
+    loop.between = [mark for mark in seen.recent if min(edges) <= mark[0] <= max(edges)] if edges else []
     loop.wall_seconds = sum(ended - began for began, ended, _ in own_turns) / max(1, len(own_turns))
     return dropped
 
 
+def _computed(loop: Going, clock: Clock | None) -> float:
+    """Returns the mean seconds for which devices compute a step, from one evaluation to another; 0 if not known."""
+    marks = loop.between
+    if clock is None or len(marks) < FEWEST_TURNS or marks[0][3] < marks[-1][3]:
+        return 0.0
+    return clock.stepped(loop.seen, marks[0][0], marks[-1][0]) / (len(marks) - 1)
+
+
 def _seen_state(loop: Going, totals: Mapping[str, Total], clock: Clock | None) -> LoopState:
-    seen = loop.seen
+    seen, seconds, wall_seconds = loop.seen, loop.seconds, loop.wall_seconds
     total = totals.get(seen.name)
+    computed = _computed(loop, clock)
+    if computed > AHEAD * statistics.fmean(seconds):
+        seconds, wall_seconds = len(seconds) * [computed], computed
     return LoopState(
         name=seen.name, found=True, steps=seen.calls if total is None else total.calls,
         steps_counted=total is not None and total.whole, ended=loop.ended, calls=loop.calls, bytes_again=seen.again,
@@ -296,5 +314,5 @@ def _seen_state(loop: Going, totals: Mapping[str, Total], clock: Clock | None) -
         dispatching=None if clock is None else clock.dispatching(seen.name),
         differences=None if clock is None else clock.differences(seen.name),
         lines=() if clock is None else clock.host_lines(seen.name),
-        **(rates(loop.seconds, max(1, seen.threads()), loop.wall_seconds) if len(loop.seconds) >= FEWEST_TURNS else {}),
+        **(rates(seconds, max(1, seen.threads()), wall_seconds) if len(seconds) >= FEWEST_TURNS else {}),
     )  # fmt: skip

@@ -35,7 +35,7 @@ class Seen:
     """The calls of one function that were seen."""
 
     __slots__ = (
-        "again", "began", "carries", "category", "compiled", "due", "evaluates", "first", "folded", "ignored", "kept",
+        "again", "began", "carries", "category", "compiled", "due", "evaluates", "first", "folded", "ignored",
         "large", "long", "looks", "marks", "met", "name", "output", "place", "places", "produces", "recent", "returned",
         "window",
     )  # fmt: skip
@@ -68,9 +68,7 @@ class Seen:
         self.returned: list[weakref.ref[Any]] = []
         """... and arrays that the latest of them returned."""
         self.output: weakref.ref[Any] | None = None
-        """An array that one of the latest calls returned."""
-        self.kept = 0.0
-        """The moment from which on that of the next call is kept in sight."""
+        """An array that the latest call returned."""
         self.began = min((mark[0] for mark in compiled), default=perf_counter())
         """The moment of the first call."""
         self.first: call_places.FirstCalls | None = call_places.FirstCalls([mark[0] for mark in compiled][-1:])

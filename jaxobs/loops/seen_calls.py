@@ -19,7 +19,7 @@ from types import FrameType
 from typing import Any
 
 from jaxobs import internals
-from jaxobs.base.arrivals import reference
+from jaxobs.base import arrivals
 from jaxobs.base.guard import guarded
 from jaxobs.facts.compilations import EAGER
 from jaxobs.internals import Miss, post_hook
@@ -38,8 +38,6 @@ CALLS_A_SECOND = 2000.0
 """A mark costs 0.6 to 0.9 microseconds (`make bench`): at most 0.2 % of a second."""
 MOST_CALLS = 1000
 """Calls that are paid for at once at most, after a rest: within half a second it is 0.2 % again."""
-KEEP_SECONDS = 0.0005
-"""Between two calls of a function whose output is kept in sight, which costs up to a microsecond."""
 FIRST_CALLS = 200
 """Paid for when the process begins to look, so that it costs next to nothing from the first call on."""
 FEWEST_CALLS = 20
@@ -244,8 +242,7 @@ class SeenCalls:
                 self._last, self._version, self._apart = wall._last, wall._version, wall.elsewhere()
             seen.marks.append((now, CHARGED, self._apart, self.missed))
             self.latest = seen
-            if now > seen.kept:
-                seen.kept, seen.output = now + KEEP_SECONDS, reference(output)
+            seen.output = weakref.ref(output) if type(output) is arrivals.array_class else arrivals.reference(output)
             if now > seen.due:
                 self._attend(seen, now, post_hook.caller(sys._getframe(1)), output)
                 seen.given(args, kwargs or {}, output)

@@ -2,7 +2,7 @@
 
 import os
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any
@@ -76,6 +76,13 @@ class Look:
     """The function that was called last."""
     called: float
     """The moment of that call."""
+    computing: Sequence[Seen]
+    """Functions of which the devices computed a call."""
+
+    @property
+    def steps(self) -> bool:
+        """Whether the devices computed steps."""
+        return any(each.category == "step" for each in self.computing)
 
 
 @dataclass(slots=True)

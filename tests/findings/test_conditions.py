@@ -354,9 +354,11 @@ def test_evaluations_that_take_most_of_a_training() -> None:
     assert "evaluates for 60 % of the time since the first step, above all at a.py:7" in finding.summary
     assert [each.where for each in found(loops=(dataclasses.replace(loop, lines=()),), wall=often)] == [None]
     assert not found(loops=(loop,), wall=dataclasses.replace(most, evaluations=2)), "before and after the training"
-    for other in ({"ended": NOW - 10}, {"carries": False}, {"steps": 91}):
+    for other in ({"ended": NOW - 10}, {"carries": False}, {"steps": 91, "found": False}):
         silent = dataclasses.replace(loop, **other)
         assert not found(loops=(silent,), wall=often), "a test at the end, no training, or waits for many steps"
+    (rare,) = found(loops=(dataclasses.replace(loop, steps=91),), wall=often)
+    assert ("20th" in finding.advice, "a tenth as often" in rare.advice) == (True, True)
     for recent in ({"step": 31.0, "eval": 30.0}, {"step": 2.0, "eval": 9.9}):
         assert not found(loops=(loop,), wall=dataclasses.replace(often, seconds=recent, recent=recent))
 

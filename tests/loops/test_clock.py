@@ -142,18 +142,22 @@ def test_a_wait_of_many_turns_is_one_while_it_lasts(program: Program) -> None:
 
 
 def test_while_a_device_computes_seconds_are_steps(program: Program) -> None:
-    """Seconds are evaluations if one was called last. Nothing keeps the array."""
+    """Seconds are evaluations if one is computed, and no step, or if Python runs meanwhile. Nothing keeps the array."""
     program.evaluate.category = "eval"
-    array = Array()
+    array, before = Array(), Array()
     for number in range(3):
-        program.call(output=array)
+        program.call(output=before if number == 1 else array)
         if number == 0:
             program.found()
         if number == 1:
             program.call(program.evaluate, output=array)
+            program.look(3.0)
+            program.runs = True
+            program.look(4.0)
+            program.runs, before.ready = False, True
         program.look(2.0)
         array.ready = number == 1
-    assert program.spent() == {"init": 1.0, "step": 2.0, "eval": 2.0, "input_wait": 2.0}
+    assert program.spent() == {"init": 1.0, "step": 2.0 + 3.0, "eval": 4.0 + 2.0, "input_wait": 2.0}
     program.call(output=Array())
     program.look(1.0)
     assert program.wall.category != "step"

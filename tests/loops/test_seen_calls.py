@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +15,7 @@ import pytest
 from jaxobs.base.arrivals import reference
 from jaxobs.loops.loop_outputs import LoopOutputs
 from jaxobs.loops.seen import Seen
-from jaxobs.loops.seen_calls import FEWEST_CALLS, FEWEST_COMPILED, KEEP_SECONDS, SeenCalls
+from jaxobs.loops.seen_calls import FEWEST_CALLS, FEWEST_COMPILED, SeenCalls
 from jaxobs.state.wall import Wall
 
 
@@ -53,7 +52,6 @@ def test_calls_say_where_the_loop_is_and_what_it_returns(calls: SeenCalls) -> No
     step = jax.jit(lambda x: {"x": x + 1, "y": [x, (x,)]})
     x = jnp.zeros(4)
     for _ in range(3):
-        time.sleep(KEEP_SECONDS)
         found = step(x)
         if calls.clock is not None:
             calls.clock.stop()  # it would let go of an output that has arrived

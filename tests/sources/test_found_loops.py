@@ -136,3 +136,29 @@ server.serve_forever()
 """
     standing = _standing(behind, tmp_path)
     assert (len(standing["loops"]), standing["wall"]["serves"]) == (loops, not loops)
+
+
+@pytest.mark.parametrize("evaluations", [1, 20])
+def test_the_host_waits_in_an_evaluation_for_the_steps_before_it(evaluations: int, tmp_path: Path) -> None:
+    """The host runs ahead of the devices; the rate is of what these compute."""
+    runs_ahead = """
+@jax.jit
+def evaluate(w, x):
+    return (x @ w).sum()
+w, x = jnp.eye(256), np.ones((256, 256), np.float32)
+@jax.jit
+def train_step(w, x):
+    for _ in range(12):
+        w = jnp.tanh(x @ w) / 256
+    return w, w.sum()
+for n in range(40):
+    for _ in range(12):
+        w, loss = train_step(w, x)
+    for _ in range(EVALUATIONS):
+        float(evaluate(w, x[:1]))
+"""
+    standing = _standing(runs_ahead.replace("EVALUATIONS", str(evaluations)), tmp_path)
+    (loop,) = (each for each in standing["loops"] if "train_step" in each["name"])
+    spent = standing["wall"]["seconds"]
+    assert spent["step"] > 4 * spent["eval"], spent
+    assert 0.5 < loop["steps_per_second"] * spent["step"] / loop["steps"] < 2.0, (loop, spent)

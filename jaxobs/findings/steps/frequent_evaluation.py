@@ -16,7 +16,7 @@ LEAST_SECONDS = 10.0
 FEWEST = 3
 """Evaluations in these minutes: a test at the end is one, and so is a look at the parameters before the training."""
 MOST_STEPS = 10
-"""Steps for each evaluation; with more, it may wait for these as long as it computes."""
+"""Steps of a declared loop for each evaluation: with more, it may wait for these as long as it computes."""
 LETS_GO = 12
 """A minute of looks: a share near the bound comes and goes."""
 
@@ -33,15 +33,17 @@ def find(scene: Scene) -> Iterator[Case]:
     if spent < LEAST_SECONDS or spent <= LEAST_SHARE * span.total or scene.time - (loop.ended or 0.0) > pause:
         return
     steps = loop.steps * span.total / parts.total(scene.snapshot)
-    if steps > MOST_STEPS * wall.evaluations:
+    few = steps <= MOST_STEPS * wall.evaluations
+    if not (few or loop.found):
         return
+    often = "every 20th step or once an epoch" if few else "a tenth as often"
     where = None if line is None else line[1].line
     yield Case(
         function=loop.name,
         summary=f"Between its steps of `{loop.name}` the program evaluates for {parts.percent(spent / span.total)} of "
         f"{span.of}{f', above all at {where}' if where else ''}.",
-        advice="Unless the steps need its results: evaluate less often, such as every 20th step or once an epoch, or "
-        "on a part of the data, and read the results once per evaluation.",
+        advice=f"Unless the steps need its results: evaluate less often, such as {often}, or on a part of the data, "
+        "and read the results once per evaluation.",
         where=where, count=loop.steps, seconds=wall.seconds.get("eval", 0.0),
         evidence=["The end of a step that was still running when an evaluation began may be a part of this."],
         data={"loop": loop.name, "share": spent / span.total},

@@ -3,7 +3,8 @@
 python -m tools.made_up_devices 9470 9471
 
 Names and labels are those of the catalogue, values are waves. A GPU runs hot and is throttled, one fills up, one has an
-Xid error after 20 s.
+Xid error after 20 s. The process with GPUs also answers as dcgm-exporter and kube-state-metrics would, for pods with
+the names of jobs, whose containers were killed for memory.
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ def _accelerator(device: str, number: int) -> Samples:
 
 def _gpu(device: str, number: int, age: float) -> Samples:
     hot = number == 5
+    yield "accelerator_info", (device, f"GPU-{number}", "NVIDIA H100", "", "570.86.10", ""), 1
     yield "accelerator_memory_controller_utilization_ratio", (device,), 0.45 + 0.1 * _wave(number, 20)
     yield "accelerator_power_watts", (device,), 610 + 60 * _wave(number)
     yield "accelerator_power_limit_watts", (device,), 700
@@ -83,6 +85,17 @@ def _gpu(device: str, number: int, age: float) -> Samples:
         yield "accelerator_xid_errors_total", (device, "63"), 1
 
 
+OTHERS = (
+    *(f'DCGM_FI_PROF_PIPE_TENSOR_ACTIVE{{UUID="GPU-{number}",gpu="{number}"}} 0.{50 + number}' for number in range(8)),
+    *(
+        f'kube_pod_container_status_{name}pod="{pod}",container="train"{more}}} 1'
+        for pod in ("made-up", "train")
+        for name, more in (("restarts_total{", ""), ("last_terminated_reason{", ',reason="OOMKilled"'))
+    ),
+)
+"""Lines of other exporters about these devices, in the form that DCGM 4 and kube-state-metrics 2 document."""
+
+
 def _tpu(device: str, number: int) -> Samples:
     yield "accelerator_tensorcore_utilization_ratio", (device,), 0.55 + 0.05 * _wave(number)
     yield "accelerator_memory_bandwidth_utilization_ratio", (device,), 0.7 + 0.05 * _wave(number)
@@ -96,7 +109,7 @@ def text(platform: str, started: float) -> str:
     for name, values, value in process(platform, started):
         labels = ",".join(f'{label}="{each}"' for label, each in zip(LABELS[name], values, strict=True))
         lines.append(f"{name}{{{labels}}} {value}\n")
-    return "".join(lines)
+    return "".join(lines) + "".join(f"{line}\n" for line in OTHERS if platform == "gpu")
 
 
 def serve(port: int, platform: str) -> ThreadingHTTPServer:

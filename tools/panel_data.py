@@ -91,10 +91,13 @@ class Prometheus:
             "global": {"scrape_interval": SCRAPE, "evaluation_interval": RULES_EVERY},
             "rule_files": ["rules.yaml"],
             "scrape_configs": [
-                {"job_name": job, "static_configs": [{"targets": list(addresses)}]}
+                {
+                    "job_name": job, "honor_labels": True,
+                    "static_configs": [{"targets": list(addresses), "labels": {"pod": job}}],
+                }
                 for job, addresses in targets.items()
             ],
-        }
+        }  # fmt: skip
         (self._folder / "prometheus.yml").write_text(json.dumps(config))
         self.url = f"http://127.0.0.1:{free_port()}"
         self._log = (self._folder / "log").open("w")
@@ -177,6 +180,22 @@ def devices() -> Iterator[list[str]]:
         for server in servers:
             server.shutdown()
             server.server_close()
+
+
+@contextmanager
+def host() -> Iterator[list[str]]:
+    """Runs a real node_exporter for the memory of this machine; yields its address, if it is installed."""
+    if (binary := shutil.which("prometheus-node-exporter")) is None:
+        yield []
+        return
+    address = f"127.0.0.1:{free_port()}"
+    options = ["--collector.disable-defaults", "--collector.meminfo", f"--web.listen-address={address}"]
+    running = subprocess.Popen([binary, *options], stderr=subprocess.DEVNULL)
+    try:
+        yield [address]
+    finally:
+        running.terminate()
+        running.wait()
 
 
 def get(url: str, path: str, **parameters: object) -> Any:

@@ -55,7 +55,7 @@ def counters() -> frozenset[str]:
     """The names of series that only grow."""
     ends = {"counter": ("",), "summary": ("_sum", "_count"), "histogram": ("_sum", "_count", "_bucket")}
     ours = (each.name + end for each in METRICS for end in ends.get(each.kind, ()))
-    return frozenset((*ours, *label_flow.agent_metrics()))
+    return frozenset((*ours, *label_flow.agent_metrics(), *label_flow.OTHER_COUNTERS))
 
 
 @functools.cache
@@ -290,7 +290,7 @@ def _recording(rule: Recording, before: set[str], owner: dict[str, str]) -> Iter
 def level_of(level: str) -> set[str]:
     """The labels that a level names: `job_instance_function`; labels with an underscore of their own included."""
     labels = {*promql.GROUPING, "instance", *(label for each in METRICS for label in each.labels), "le"}
-    labels.update(("alertname", "severity"))
+    labels.update(("alertname", "severity", "pod", "node"))
     found, rest = set(), level
     while rest:
         first = max((label for label in labels if rest == label or rest.startswith(label + "_")), key=len, default=rest)

@@ -30,6 +30,18 @@ SCRAPED = (
 """Series that Prometheus itself writes for each target."""
 
 
+OTHER_EXPORTERS: Mapping[str, frozenset[str]] = {
+    "kube_node_spec_taint": frozenset({"node", "key", "effect"}),
+    "kube_pod_container_status_restarts_total": frozenset({"pod", "container"}),
+    "kube_pod_container_status_last_terminated_reason": frozenset({"pod", "container", "reason"}),
+    "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE": frozenset({"UUID", "gpu", "Hostname"}),
+    "node_memory_MemAvailable_bytes": frozenset(),
+    "node_memory_MemTotal_bytes": frozenset(),
+}
+"""Series of other exporters that a rule joins, with the labels that they have."""
+OTHER_COUNTERS = ("kube_pod_container_status_restarts_total",)
+
+
 class LabelError(ValueError):
     """An expression asks for a label, or a series, that cannot be there."""
 
@@ -85,9 +97,10 @@ def series(metrics: Iterable[Metric] = METRICS) -> dict[str, Labels]:
     alert = frozenset({"alertname", "alertstate", "severity"})
     found["ALERTS"] = Labels(alert, every | alert | {"slo", "short", "long", "exhaustion"})
     found |= {name: Labels(TARGET | {*labels}, TARGET | {*labels}) for name, (_, labels) in pushgateway.METRICS.items()}
+    place = TARGET | {"pod", "node"}
     ends = {"up": Labels(TARGET, TARGET | {"node", "pod_phase", "jax_end"})}
-    taint = TARGET | {"node", "key", "effect"}
-    ends["kube_node_spec_taint"] = Labels(taint, taint | {"value"})
+    ends["jax_process_info"] = Labels(found["jax_process_info"].certain, found["jax_process_info"].possible | place)
+    ends |= {name: Labels(TARGET | of, place | of | {"value"}) for name, of in OTHER_EXPORTERS.items()}
     for name, of in agent_metrics().items():
         ends[name] = Labels(TARGET | of, TARGET | of)
     return found | {name: Labels(TARGET, TARGET) for name in SCRAPED} | ends

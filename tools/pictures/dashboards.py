@@ -549,7 +549,8 @@ def draw_run(folder: Path, names: Collection[str], seconds: float = 180) -> None
     with (
         panel_data.programs(3, seconds + 60) as addresses,
         panel_data.devices() as made_up,
-        panel_data.Prometheus({"train": addresses, "made-up": made_up}, FACTOR) as prometheus,
+        panel_data.host() as host,
+        panel_data.Prometheus({"train": addresses, "made-up": made_up, "host": host}, FACTOR) as prometheus,
     ):
         time.sleep(seconds)
         now = time.time()

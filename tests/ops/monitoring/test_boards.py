@@ -37,7 +37,8 @@ KEYS = {
     "serving": "first_token output_token inter_token latency queue requests errors finish_reasons tokens "
     "tokens_per_request running_and_waiting kv_cache batch_size batch_fill in_flight cold_share cold_and_warm delayed",
     "fleet": "processes step_time_heatmap slowest_processes step_spread goodput_by_process compiling_processes "
-    "memory_heatmap versions version_table findings_by_process restarts series_and_scrape",
+    "memory_heatmap versions version_table findings_by_process restarts series_and_scrape "
+    "tensor_cores pod_restarts host_memory",
 }
 """Keys of panels that links from outside rely on."""
 

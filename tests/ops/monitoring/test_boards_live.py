@@ -28,10 +28,12 @@ TROUBLE = {
 def stage() -> Iterator[tuple[str, float]]:
     """The address of Prometheus, once two programs have run for half a minute, and the time then."""
     program("prometheus")
+    program("prometheus-node-exporter")
     with (
         panel_data.programs(2, SECONDS + 30) as addresses,
         panel_data.devices() as made_up,
-        panel_data.Prometheus({"program": addresses, "made-up": made_up}) as prometheus,
+        panel_data.host() as host,
+        panel_data.Prometheus({"program": addresses, "made-up": made_up, "host": host}) as prometheus,
     ):
         time.sleep(SECONDS)
         failing = [

@@ -166,6 +166,60 @@ def test_an_alert_about_a_process_has_its_pod_and_node(tmp_path: Path) -> None:
     assert wrong == []
 
 
+JOINS = {
+    'accelerator_info{job="t", instance="a:1", device="gpu:0", uuid="GPU-1"}': "1x70",
+    'accelerator_info{job="t", instance="b:1", device="gpu:0", uuid="GPU-1"}': "1x70",
+    'accelerator_info{job="t", instance="a:1", device="gpu:1", uuid="MIG-2", mig_parent="GPU-1"}': "1x70",
+    'accelerator_info{job="t", instance="c:1", device="tpu:0"}': "1x70",
+    'DCGM_FI_PROF_PIPE_TENSOR_ACTIVE{job="dcgm", instance="d:9400", UUID="GPU-1", gpu="0"}': "0.3x70",
+    'DCGM_FI_PROF_PIPE_TENSOR_ACTIVE{job="dcgm", instance="d:9400", UUID="GPU-9", gpu="1"}': "0.9x70",
+    'jax_process_info{job="t", instance="a:1", namespace="n", pod="t-0", node="n1"}': "1x40 stale",
+    'jax_process_info{job="t", instance="a:2", namespace="n", pod="t-0", node="n1"}': "1x70",
+    'jax_process_info{job="t", instance="b:1", namespace="m", pod="t-0", node="n2"}': "1x70",
+    'jax_process_info{job="t", instance="h3:1"}': "1x70",
+    'jax_process_info{job="t", instance="[::1]:1"}': "1x70",
+    'kube_pod_container_status_restarts_total{job="k", namespace="n", pod="t-0", container="a"}': "0x29 2x40",
+    'kube_pod_container_status_restarts_total{job="k", namespace="n", pod="t-0", container="side"}': "0x70",
+    'kube_pod_container_status_restarts_total{job="k", namespace="n", pod="t-1", container="a"}': "0x9 9x70",
+    'kube_pod_container_status_last_terminated_reason{job="k", namespace="n", pod="t-0", container="a", '
+    'reason="OOMKilled"}': "_x29 1x40",
+    'kube_pod_container_status_last_terminated_reason{job="k", namespace="m", pod="t-0", container="a", '
+    'reason="Error"}': "1x70",
+    **{f'node_memory_Mem{name}_bytes{{job="node", {where}}}': f"{size}x70"
+       for where, free in (('instance="10.0.0.1:9100", node="n1"', 25), ('instance="n2"', 50),
+                           ('instance="h3:9100"', 75), ('instance="10.0.0.9:9100"', 1))
+       for name, size in (("Available", free), ("Total", 100))},
+}  # fmt: skip
+"""Series of jaxobs and of other exporters: two processes on one GPU or in one pod, a MIG instance, hosts by name."""
+
+
+@pytest.mark.parametrize("exporter", ["", "DCGM", "kube", "node_memory"])
+def test_other_exporters_are_joined(exporter: str, tmp_path: Path) -> None:
+    """By UUID, pod and node or host, for each process; without an exporter, its series are absent."""
+    joined = {
+        "job_instance_device:dcgm_tensor_active:ratio": {"a:1": 0.3, "b:1": 0.3},
+        "round(job_instance_pod:kube_restarts:increase1h)": {"a:1": 2, "a:2": 2},
+        "job_instance_pod:kube_oom_killed:bool": {"a:1": 1, "a:2": 1},
+        "job_instance_node:node_memory_available:ratio": {"a:2": 0.25, "b:1": 0.5, "h3:1": 0.75},
+    }
+    test = {
+        "interval": "1m",
+        "input_series": [
+            {"series": name, "values": values} for name, values in JOINS.items()
+            if not exporter or name.startswith(("jax_", "accelerator_", exporter))
+        ],
+        "promql_expr_test": [
+            {"expr": f"sum by (instance) ({name})", "eval_time": "60m", "exp_samples": [
+                {"labels": f'{{instance="{instance}"}}', "value": value} for instance, value in found.items()
+                if not exporter or exporter.lower() in name
+            ]}
+            for name, found in joined.items()
+        ],
+    }  # fmt: skip
+    output = rule_checks.tested(rule_checks.needed(" or ".join(joined)), [test], tmp_path)
+    assert "SUCCESS" in output, output
+
+
 def test_a_label_is_never_a_command(tmp_path: Path) -> None:
     """The annotation `shell` sets each variable to a text in quotes, whatever Prometheus puts into it."""
     job = "a'; echo hostile; '$(echo hostile)"

@@ -23,6 +23,8 @@ PHASES = ("trace", "lower", "compile", "cache_load")
 
 LONG_SECONDS = 10.0
 """A compilation that took so long is looked at by itself."""
+LARGE_CONSTANTS = 2**20
+"""Bytes of constants from which on XLA's computing with them explains why a small program compiled so long."""
 
 CACHE_RESULTS = ("miss", "hit", "disabled")
 """Result of a request to the persistent compilation cache: looked and found nothing, loaded, or was not asked."""
@@ -99,11 +101,19 @@ class Compilation(Event):
     repeated: Mapping[str, int] = field(default_factory=dict)
     """A block of operations that makes up most of the program, over and over: `operations` in it, and `times`. Recorded
     for programs that took ten seconds to compile; empty if there is none."""
+    constant_bytes: int = 0
+    """Bytes of the arrays that are constants in a program of at most 1,000 operations, such as NumPy arrays that the
+    function closes over. Recorded like `repeated`."""
     signature: Mapping[str, Any] | None = None
     """Shapes, types, structure and placement that it was compiled for, to compile it ahead elsewhere; no values.
 
     Recorded if an event log is written; None if the arguments were not accessible or cannot be recorded.
     """
+
+    @property
+    def is_avoidable(self) -> bool:
+        """Whether an unrolled loop or large constants explain why the program compiled so long."""
+        return bool(self.repeated) or self.constant_bytes >= LARGE_CONSTANTS
 
     @property
     def long(self) -> bool:

@@ -89,6 +89,27 @@ def result_shapes(module: Any) -> set[tuple[int, ...]]:
     return set()
 
 
+def constant_bytes(module: Any) -> int:
+    """Returns about how many bytes the constants of a program with at most `FEW_OPERATIONS` take; 0 for a larger one.
+
+    Nearly all of such a program's bytecode is its constants, of which those with equal elements take a few bytes.
+    """
+    if (
+        module is None
+        or sum(1 for _ in itertools.islice(_inside(module.operation), FEW_OPERATIONS + 1)) > FEW_OPERATIONS
+    ):
+        return 0
+    return len(_without_locations(module)[0])
+
+
+def _inside(operation: Any) -> Iterator[Any]:
+    for block in (block for region in operation.regions for block in region.blocks):
+        for view in block.operations:
+            yield view
+            yield from _inside(view.operation)
+
+
+FEW_OPERATIONS = 1_000
 _MAIN = "main"
 MOST_OPERATIONS = 200_000
 """Bound on what is looked at, which takes a second or two; the rest of a larger program is left out."""

@@ -245,10 +245,11 @@ class Compilations:
             with guarded("program"):
                 memory = internals.executables.memory(miss.executable)
                 flops, accessed = internals.executables.cost(miss.executable)
-        repeated: dict[str, int] = {}
+        repeated, constant_bytes = dict[str, int](), 0
         if not eager and not lookup.hit and sum(phases.values()) >= LONG_SECONDS:
             with guarded("repeated"):
                 repeated = internals.repeated(miss.module)
+                constant_bytes = internals.constant_bytes(miss.module)
         grown: tuple[str, ...] = ()
         if not eager and why.cause == "shape":
             with guarded("grown"):
@@ -268,7 +269,7 @@ class Compilations:
                 call_site=miss.call_site, library_site=next(iter(miss.library_sites), None),
                 fingerprint=digest, spans_processes=spans, eager=eager, by_rerun=why.by_rerun,
                 transform=miss.transform, flops=flops, bytes_accessed=accessed, memory=memory, repeated=repeated,
-                grown=grown, signature=written,
+                constant_bytes=constant_bytes, grown=grown, signature=written,
             )
         )  # fmt: skip
         self._programs.loaded(event, miss.executable)

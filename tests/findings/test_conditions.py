@@ -473,6 +473,15 @@ def test_a_loop_that_was_unrolled() -> None:
     assert [each.finding for each in long(300.0, 310.0, **UNROLLED)] == ["long_compilation"]
 
 
+def test_a_small_program_with_large_constants() -> None:
+    """The constants are the cure, and a cache is not asked for as well; small ones explain nothing."""
+    (finding,) = long(100.0, 120.0, constant_bytes=3 << 20)
+    assert (finding.finding, finding.severity) == ("long_compilation", "warning")
+    assert finding.summary.endswith("It contains constants of 3.00 MiB.")
+    assert "Pass the arrays as arguments" in finding.advice
+    assert [each.severity for each in long(30.0, 40.0, now=NOW - 900, constant_bytes=1 << 19)] == ["info"]
+
+
 @pytest.mark.parametrize(
     ("more", "says"),
     [

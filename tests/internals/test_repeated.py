@@ -5,9 +5,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
-from jaxobs.internals.programs import repeated
+from jaxobs.internals.programs import constant_bytes, repeated
 
 WEIGHTS, X = jnp.ones((24, 8, 8)), jnp.ones((4, 8))
 
@@ -72,5 +73,17 @@ def test_forward_and_backward_passes_are_two_repetitions() -> None:
     assert found["times"] >= 22
 
 
+def test_constants_of_a_small_program() -> None:
+    """Arrays that a function closes over count by their bytes, unless one value fills them or operations are many."""
+    table = np.arange(10_000, dtype=np.float32)
+
+    def constants(fun: Callable[..., Any]) -> int:
+        return constant_bytes(jax.jit(fun).lower(1.0).compiler_ir())
+
+    assert table.nbytes <= constants(lambda x: x + jnp.asarray(table)) <= 1.05 * table.nbytes
+    assert constants(lambda x: x + jnp.ones(10_000)) < 2000
+    assert constants(lambda x: sum(x * n + jnp.asarray(table) for n in range(700))) == 0
+
+
 def test_without_a_program() -> None:
-    assert repeated(None) == {}
+    assert repeated(None) == {} and constant_bytes(None) == 0

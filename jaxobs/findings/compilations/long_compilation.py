@@ -6,6 +6,7 @@ from jaxobs.facts.compilations import LONG_SECONDS, PHASES, Compilation, OpenCom
 from jaxobs.findings.cases import Case, Scene
 from jaxobs.findings.compilations import no_persistent_cache
 from jaxobs.findings.compilations.support.case import duration, total_seconds
+from jaxobs.recorder.oom_texts import human
 
 NAME = "long_compilation"
 NEEDS = Scene
@@ -21,18 +22,22 @@ UNROLLED = (
     "A Python loop under `jit` is unrolled: all iterations are compiled. Write it with `jax.lax.scan` or "
     "`jax.lax.fori_loop`, which compile the body once; for layers, stack their parameters and scan over them."
 )
+FOLDED = (
+    "XLA computes with constants while it compiles. Pass the arrays as arguments instead of closing over them: "
+    "programs then compute with them on the device."
+)
 
 
 def find(scene: Scene) -> Iterator[Case]:
-    """Yields the longest compilation of each function that repeats, of all others, and what lasts or never ended."""
+    """Yields the longest avoidable compilation of each function, the longest other, and what lasts or never ended."""
     snapshot = scene.snapshot
     began = snapshot.process.started
     longest: dict[str, Compilation] = {}
     for event in sorted(scene.compilations, key=total_seconds):
         seconds = total_seconds(event)
-        until = event.time if seconds >= LARGE_SECONDS or event.repeated else scene.time
+        until = event.time if seconds >= LARGE_SECONDS or event.is_avoidable else scene.time
         if event.cache != "hit" and seconds >= SHARE * (until - began):
-            longest[event.function if event.repeated else ""] = event
+            longest[event.function if event.is_avoidable else ""] = event
     least = total_seconds(longest[""]) if "" in longest else LONG_SECONDS
     for row in (*snapshot.in_progress, *snapshot.unfinished):
         seconds, over = row.seconds(scene.time), row in snapshot.unfinished
@@ -47,11 +52,14 @@ def _case(event: Compilation) -> Case:
     phases = ", ".join(f"{phase} {duration(event.phases[phase])}" for phase in PHASES if phase in event.phases)
     size, times = event.repeated.get("operations", 0), event.repeated.get("times", 0)
     same = f" It compiled the same {size:,} operations {times:,} times in a row." if times else ""
+    if not times and event.is_avoidable:
+        same = f" It contains constants of {human(event.constant_bytes)}."
     site = f" at {event.where}" if event.where else ""
     return Case(
-        function=event.function, severity="warning" if times else "info", where=event.where,
+        function=event.function, severity="warning" if event.is_avoidable else "info", where=event.where,
         summary=(f"`{event.function}` took {duration(seconds)} to compile{site} ({phases}).{same}"),
-        advice=UNROLLED if times else _kept(event), count=1, seconds=seconds, since=event.time - seconds,
+        advice=UNROLLED if times else FOLDED if event.is_avoidable else _kept(event), count=1, seconds=seconds,
+        since=event.time - seconds,
         data={"phases": {phase: round(value, 6) for phase, value in event.phases.items()}, **event.repeated},
     )  # fmt: skip
 
@@ -68,7 +76,8 @@ def _unfinished(row: OpenCompilation, seconds: float, *, over: bool) -> Case:
         ),
         advice=(
             "Let it finish to see what takes so long. If it is a Python loop under `jit`, all iterations are compiled: "
-            "`jax.lax.scan` and `jax.lax.fori_loop` compile the body once."
+            "`jax.lax.scan` and `jax.lax.fori_loop` compile the body once. If it closes over large arrays, pass them "
+            "as arguments: XLA computes with constants while it compiles."
         ),
         count=1, seconds=seconds, since=row.started if row.began is None else row.began, data={"phase": row.phase},
     )  # fmt: skip

@@ -44,5 +44,5 @@ def find(scene: Scene) -> Iterator[Case]:
 def _compile_seconds(scene: Scene) -> dict[str, float]:
     avoided = {kind.NAME for kind in all_kinds.watching()}
     told = {each.function for each in scene.snapshot.findings if each.ended is None and each.finding in avoided}
-    told |= {event.function for event in scene.compilations if event.repeated}
+    told |= {event.function for event in scene.compilations if event.is_avoidable}
     return {name: seconds for name, seconds in scene.compile_seconds.items() if name not in told}

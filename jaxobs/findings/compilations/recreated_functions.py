@@ -66,7 +66,8 @@ class RecreatedFunctions:
         site: _Site = case.about
         same, made = site.same, times(site.made)
         where = f" at {case.subject}" if case.subject else ""
-        programs = "the same program each time" if same == case.count else f"{same} times a program that it already had"
+        programs = f"{same} times a program that it already had"
+        programs = {case.count: "the same program each time", 0: "a new program each time"}.get(same, programs)
         kind = _kind(case.function)
         return Telling(
             summary=(

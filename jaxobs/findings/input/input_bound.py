@@ -45,7 +45,7 @@ def find(scene: Scene) -> Iterator[Case]:
     part = None if scene.snapshot.inputs else parts.large(scene.snapshot, "input_wait")
     if part is not None:
         yield Case(
-            function=part.loop.name,
+            key=NAME, function=part.loop.name,
             severity="warning" if part.is_half and part.loop.carries and not part.paces else "info",
             summary=(
                 f"The loop of `{part.loop.name}` waits {part.share}, above all at {part.where}. The loop computes "

@@ -77,7 +77,8 @@ def find(scene: Scene) -> Iterator[Case]:
             within = held.pop("callbacks", None) if category == "idle" else None
             told = "" if within is None or within.where == part.where else f" {within.summary}"
             yield Case(
-                function=part.loop.name, subject=category, where=part.where, seconds=part.seconds, advice=advice,
+                key=f"{NAME} {category}", function=part.loop.name, subject=category, where=part.where,
+                seconds=part.seconds, advice=advice,
                 severity="warning" if category == "transfer" or (part.is_half and is_often) else "info",
                 summary=f"{what} takes {part.share}, above all at {part.where}. "
                 f"The loop computes nothing meanwhile.{told}",

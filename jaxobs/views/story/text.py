@@ -84,20 +84,25 @@ def _findings(story: Story, surface: Surface) -> Iterator[Line]:
     if not story.findings:
         return
     entries = {each.id: each for each in story.verdict.findings}
-    yield from titled("Findings", plural(len(story.findings), "finding"), surface)
+    followers = {each.id for each in story.verdict.findings if each.caused_by}
+    count = plural(len(story.findings) - len(followers), "finding")
+    yield from titled("Findings", f"{count}, {len(followers)} caused by another" if followers else count, surface)
+    advice = ""
     for finding in story.findings:
         entry = entries.get(finding.id)
         style = "dim" if entry is None else STYLES[entry.severity]
         function = "" if finding.function == "<unknown>" else short(finding.function)
         function = function if len(function) <= MOST_NAME else ".".join(function.split(".")[-2:])
         pieces = [
-            finding.finding, function, finding.subject,
-            costs(entry.cost) if entry is not None else "over", finding.where or "",
-            "caused by the one above" if entry is not None and entry.caused_by else "",
+            finding.finding, function, finding.subject if finding.subject != finding.where else "",
+            costs(entry.cost) if entry is not None else "over",
+            "caused by the one above" if finding.id in followers else "", finding.where or "",
         ]  # fmt: skip
         yield [(f" {surface.glyphs.marker} ", style), (surface.joined(pieces, 3), style)]
         yield from sentence(finding.summary, surface, "sentence", indent=3)
-        yield from sentence(f"Do: {finding.advice}", surface, "good", indent=3)
+        if finding.id not in followers or finding.advice != advice:
+            yield from sentence(f"Do: {finding.advice}", surface, "good", indent=3)
+        advice = finding.advice
         for shown in finding.evidence:
             yield from sentence(f"- {shown}", surface, "dim", indent=3)
 

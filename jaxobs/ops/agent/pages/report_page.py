@@ -46,7 +46,7 @@ def _parts(report: Report) -> Iterator[str]:
         rows = [(when(each.time), text(each.what), _refs(each.evidence)) for each in report.timeline]
         yield tag("section", tag("h2", "Timeline"), _table(rows))
     if report.known:
-        known = [joined((text(f"{each.what} {each.cure} "), link(each.thread, "thread"))) for each in report.known]
+        known = [joined((text(f"{each.what} {each.cure}"), " ", link(each.thread, "thread"))) for each in report.known]
         yield tag("section", tag("h2", "Known incidents that read alike"), listed("ul", known))
     yield tag("section", tag("h2", "Verification"), *_verification(report))
     for title, inside in _folded(report):
@@ -133,11 +133,9 @@ def _folded(report: Report) -> Iterator[tuple[str, list[Html]]]:
     hits, requests = report.context.cache_hits, report.context.cache_requests
     if hits is not None:
         versions["hits of the persistent cache"] = f"{hits:.0%} of {requests:.0f} requests"
-    changes = [text(f"changed: {each}") for each in report.context.version_changes]
-    yield (
-        "Cache and versions",
-        [listed("ul", [*(text(f"{name}: {value}") for name, value in versions.items()), *changes])],
-    )
+    said = [f"{name}: {value}" for name, value in versions.items()]
+    said += [f"changed: {each}" for each in report.context.version_changes]
+    yield "Cache and versions", [listed("ul", map(text, said))]
     for title, told in (("What was looked at", report.sources), ("What was not looked at", report.not_looked_at)):
         if told:
             yield title, [listed("ul", map(text, told))]
@@ -150,9 +148,9 @@ def _folded(report: Report) -> Iterator[tuple[str, list[Html]]]:
     if actions or taken:
         yield "Actions", [listed("ul", [*actions, *taken])]
     if report.deliveries:
-        told = [f"{when(each.at)} {each.destination}, {each.about}: {each.result}" for each in report.deliveries]
-        problems = [f" {each.problem}" for each in report.deliveries]
-        yield "Sent on", [listed("ul", (text(a + b) for a, b in zip(told, problems, strict=True)))]
+        sent = [f"{when(each.at)} {each.destination}, {each.about}: {each.result} {each.problem}"
+                for each in report.deliveries]  # fmt: skip
+        yield "Sent on", [listed("ul", map(text, sent))]
 
 
 def _step(step: Step) -> Html:

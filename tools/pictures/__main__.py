@@ -29,6 +29,14 @@ INPUTS: Mapping[str, tuple[str, ...]] = {
         f"docs/screens/{name}.png": (*_PAGE, f"tools/pictures/programs/{name}.py")
         for name in ("leaking", "nan", "server", "healthy")
     },
+    "docs/screens/agent.png": (
+        "jaxobs/ops/agent/pages/*",
+        "jaxobs/ops/agent/rendering.py",
+        "jaxobs/ops/diagnosis/known/values.toml",
+        "jaxobs/ops/monitoring/rules/loss_nonfinite.*",
+        "tools/pictures/agent.py",
+        "tools/pictures/programs/nan.py",
+    ),
     "docs/notebook.png": ("jaxobs/views/notebook/*.py", "jaxobs/findings/**/*.py", "tools/pictures/notebook.py"),
     **{
         f"docs/dashboards/{name}.png": ("tools/pictures/dashboards.py", f"dashboards/jaxobs-{name}.json")
@@ -75,7 +83,7 @@ def stale() -> list[str]:
 
 def draw(pictures: Iterable[str]) -> None:
     """Draws pictures, and notes their inputs."""
-    from tools.pictures import dashboards, notebook, pages
+    from tools.pictures import agent, dashboards, notebook, pages
 
     wanted = [ROOT / picture for picture in pictures]
     for path in wanted:
@@ -85,6 +93,8 @@ def draw(pictures: Iterable[str]) -> None:
         dashboards.draw_run(ROOT / "docs" / "dashboards", boards)
     if ROOT / "docs" / "notebook.png" in wanted:
         notebook.draw(ROOT / "docs" / "notebook.png")
+    if ROOT / "docs" / "screens" / "agent.png" in wanted:
+        agent.draw(ROOT / "docs" / "screens" / "agent.png")
     pages.draw([path for path in wanted if path.stem in pages.DRAWN])
     old = json.loads(STAMPS.read_text(encoding="utf-8")) if STAMPS.exists() else {}
     new = {picture: stamp(picture) if ROOT / picture in wanted else old.get(picture, "") for picture in INPUTS}

@@ -85,6 +85,32 @@ def test_alertmanager_routes_by_severity(tmp_path: Path) -> None:
     assert always[-1] == alerting.ALWAYS and alerting.ALWAYS not in str(alerting.alert_groups(Site(extended=True)))
 
 
+@pytest.mark.parametrize(
+    ("labels", "receivers"),
+    [
+        ("severity=critical", "jaxobs-agent,pager"),
+        ("severity=warning", "jaxobs-agent,tickets"),
+        ("severity=info", "nowhere"),
+        ("severity=page", "tickets"),
+        ("alertname=Watchdog", "tickets"),
+    ],
+)
+def test_pager_and_tickets_keep_their_alerts(tmp_path: Path, labels: str, receivers: str) -> None:
+    """The text of docs/agent.md, which is what is generated, asked for each severity and for alerts of others."""
+    amtool, path = program("amtool"), tmp_path / "alertmanager.yml"
+    (shown,) = (
+        each.text for each in examples.blocks("yaml") if each.page == "docs/agent.md" and "receivers:" in each.text
+    )
+    path.write_text(shown)
+    given = yaml.safe_load(shown)
+    named = {each.pop("name"): each for each in yaml.safe_load(shown)["receivers"]}
+    assert given == prometheus.alertmanager(Site(receivers={name: named[name] for name in RECEIVERS}))
+    for command in (["check-config", str(path)], ["config", "routes", "test", f"--config.file={path}", labels]):
+        done = subprocess.run([amtool, *command], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.strip() == receivers
+
+
 def test_what_inhibits_is_an_alert_with_the_labels_it_needs() -> None:
     """Each alert that an inhibition names is there, and one with each static label that it asks for."""
     every = Site(extended=True)

@@ -12,7 +12,7 @@ from typing import Any
 
 from jaxobs.base.errors import MissingExtraError, SettingError
 from jaxobs.ops.agent import deadlines
-from jaxobs.ops.agent.cluster_objects import Line, Object, name_of, of_event, of_node, of_pod, owners, part, revisions
+from jaxobs.ops.agent.cluster_objects import Line, Object, changes, name_of, of_event, of_node, of_pod, owners, part
 from jaxobs.ops.agent.pods import MOST_PODS, Pod, Told
 from jaxobs.ops.agent.subjects import Subject
 from jaxobs.ops.diagnosis.evidence import clean
@@ -58,13 +58,14 @@ class Cluster:
         self._core, self._apps = client.CoreV1Api(api), client.AppsV1Api(api)
 
     def look(self, subject: Subject, pods: Sequence[Pod], window: Window, since: float, seconds: float) -> Told:
-        """Asks for the pods, events and ReplicaSets of the job's namespace, and then for what these lead to."""
+        """Asks for the pods, events and revisions of the job's namespace, and then for what these lead to."""
         job = subject.scope.get("job", "")
         space = subject.scope.get("namespace") or (pods[0].namespace if pods else "")
         if not job or not space:
             return Told(source=self.source, notes=("Kubernetes: no label names the job and its namespace.",))
         problems: list[str] = []
         found = _at_once(self._of_job(space, f"{NAME_LABEL}={job}"), seconds / 2, problems)
+        sets = [*found["replicasets"], *found["controllerrevisions"]]
         seen = {name_of(each): each for each in found["pods"]}
         known = {each.name: each for each in pods if each.namespace == space}
         names = list(dict.fromkeys([*known, *seen]))[:MOST_PODS]
@@ -75,34 +76,31 @@ class Cluster:
         more = _at_once(self._of_names(space, gone, nodes), seconds / 2, problems)
         seen |= {name: more[f"pod {name}"][0] for name in gone if more[f"pod {name}"]}
         of_nodes = {name: _of_a_node(name, more, window) for name in nodes}
+        changed = changes(sets, found["pods"], found["events"], [one for name in nodes for one in more[f"node {name}"]])
         happened = _events(found["events"], window)
         logs = {
             name: [*of_pod(seen.get(name, {})), *happened.get(name, ()), *of_nodes.get(places[name], ())]
             for name in names
         }
-        families = {
-            owner for each in [*found["pods"], *found["replicasets"]] for owner in (name_of(each), *owners(each))
-        }
+        families = {owner for each in [*found["pods"], *sets] for owner in (name_of(each), *owners(each))}
         logs[""] = [line for name in sorted(families - set(names)) for line in happened.get(name, ())]
         counts = ", ".join(f"{len(listed)} {kind}" for kind, listed in found.items())
         looked_at = f"Kubernetes: {counts}, {len(nodes)} nodes; namespace {space}" if any(found.values()) else ""
         return Told(
             source=self.source, is_of_job=False, looked_at=looked_at,
             logs={name: text for name, lines in logs.items() if (text := _text(lines, name, window))},
-            changes=tuple(
-                each for each in revisions(found["replicasets"], found["events"]) if each[0] >= window.start
-            ),
+            changes=tuple(each for each in changed if each[0] >= window.start),
             notes=tuple(f"Kubernetes: {each}" for each in problems),
         )  # fmt: skip
 
     def _of_job(self, space: str, chosen: str) -> Lists:
+        own = functools.partial(functools.partial, _items, label_selector=chosen)
         return {
-            "pods": functools.partial(_items, self._core.list_namespaced_pod, space, label_selector=chosen),
+            "pods": own(self._core.list_namespaced_pod, space),
             "events": functools.partial(_items, self._core.list_namespaced_event, space),
-            "replicasets": functools.partial(
-                _items, self._apps.list_namespaced_replica_set, space, label_selector=chosen
-            ),
-        }  # fmt: skip
+            "replicasets": own(self._apps.list_namespaced_replica_set, space),
+            "controllerrevisions": own(self._apps.list_namespaced_controller_revision, space),
+        }
 
     def _of_names(self, space: str, pods: Iterable[str], nodes: Iterable[str]) -> Lists:
         lists: Lists = {}

@@ -18,7 +18,7 @@ _NOT_SAID = re.compile(r"(?:Liveness|Readiness|Startup) probe|Cancelling deletio
 """Messages that quote whatever a probe got, and those about what does not happen."""
 _BAD = dict.fromkeys(("MemoryPressure", "DiskPressure", "PIDPressure"), "")
 """Conditions that by themselves show no fault: an evicted pod names them."""
-_SCALED_UP = re.compile(r"Scaled up replica set (\S+) ")
+_SCALED_UP = re.compile(r"Scaled up replica set (\S+) (?:from 0 )?to ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +66,8 @@ def of_node(node: Object) -> Iterator[Line]:
     """Yields what is wrong with a node, its taints, and its maintenance that is under way."""
     name = name_of(node)
     for condition in dicts(part(node, "status").get("conditions")):
-        kind, state = str(condition.get("type")), condition.get("status")
-        said, since = (
-            f"{condition.get('reason', '')}: {condition.get('message', '')}",
-            condition.get("lastTransitionTime"),
-        )
+        kind, state, since = str(condition.get("type")), condition.get("status"), condition.get("lastTransitionTime")
+        said = f"{condition.get('reason', '')}: {condition.get('message', '')}"
         if kind == "Ready" and state != "True":
             yield _line(since, "NodeNotReady", f"Node {name} status is now: NodeNotReady: {said}")
         elif kind != "Ready" and state == _BAD.get(kind, "False" if kind.endswith("Ready") else "True"):
@@ -93,27 +90,37 @@ def of_event(event: Object, since: float) -> Line | None:
     return _line(stamp, event.get("reason"), event.get("message"))
 
 
-def revisions(sets: Iterable[Object], events: Iterable[Object]) -> Iterator[tuple[float, str]]:
-    """Yields when each Deployment got another revision, and what differs: its image, as far as that does.
+def changes(
+    sets: Iterable[Object], pods: Iterable[Object], events: Iterable[Object], nodes: Iterable[Object]
+) -> Iterator[tuple[float, str]]:  # fmt: skip
+    """Yields when each Deployment or StatefulSet got another revision, and what else changes around a job.
 
-    A revision that is rolled back to has an old ReplicaSet. An event says when it was scaled up then.
+    A revision that is rolled back to is older than the one before it: an event of its ReplicaSet, or the first start
+    of a pod since then, says when. GKE plans the maintenance of nodes.
     """
-    scaled: dict[str, float] = {}
+    for node in nodes:
+        stamp = str(part(part(node, "metadata"), "labels").get("cloud.google.com/scheduled-maintenance-time"))
+        if re.fullmatch(r"[0-9]{1,10}", stamp):
+            yield float(stamp), f"maintenance of {name_of(node)} is scheduled"
+    scaled: dict[str, list[float]] = {}
     for event in events:
-        found, at = _SCALED_UP.match(str(event.get("message"))), moment(event.get("firstTimestamp"))
-        if found and at is not None:
-            scaled[found[1]] = min(at, scaled.get(found[1], at))
-    by_owner: dict[str, list[tuple[int, float, str]]] = {}
+        if found := _SCALED_UP.match(str(event.get("message"))):
+            scaled.setdefault(found[1], []).append(moment(event.get("firstTimestamp")) or 0.0)
+    for metadata in (part(each, "metadata") for each in pods):
+        name = str(part(metadata, "labels").get("controller-revision-hash"))
+        scaled.setdefault(name, []).append(moment(metadata.get("creationTimestamp")) or 0.0)
+    by_owner: dict[str, list[tuple[int, float, str, str]]] = {}
     for one in sets:
-        number = str(part(part(one, "metadata"), "annotations").get(REVISION))
+        number = str(one.get("revision") or part(part(one, "metadata"), "annotations").get(REVISION))
         at = moment(part(one, "metadata").get("creationTimestamp"))
         if number.isdecimal() and at is not None:
-            template = part(part(part(one, "spec"), "template"), "spec")
+            template = part(part(part(part(one, "data") or one, "spec"), "template"), "spec")
             images = ", ".join(str(each.get("image")) for each in dicts(template.get("containers")))
-            at = max(at, scaled.get(name_of(one), at))
-            by_owner.setdefault(next(owners(one), name_of(one)), []).append((int(number), at, images))
+            by_owner.setdefault(next(owners(one), name_of(one)), []).append((int(number), at, images, name_of(one)))
     for owner, found_sets in sorted(by_owner.items()):
-        for (before, _, old), (after, at, new) in itertools.pairwise(sorted(found_sets)):
+        for (before, last, old, _), (after, at, new, name) in itertools.pairwise(sorted(found_sets)):
+            if at < last:
+                at = min((each for each in scaled.get(name, ()) if each > last), default=at)
             differs = f" ({old} -> {new})" if old != new else ""
             yield at, clean(f"{owner}: revision {before} -> {after}{differs}")
 

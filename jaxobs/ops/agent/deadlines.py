@@ -19,14 +19,13 @@ class _Task(Generic[T]):
     def __init__(self, work: Callable[[], T], places: threading.Semaphore) -> None:
         self.done = threading.Event()
         self.result: T | None = None
-        self.error: Exception | None = None
         self._work, self._places = work, places
 
     def run(self) -> None:
         try:
             self.result = self._work()
-        except Exception as error:
-            self.error = error
+        except Exception:
+            self.result = None  # As one that gave no answer in time.
         finally:
             self.done.set()
             self._places.release()

@@ -111,10 +111,8 @@ def suggested(verdict: str, causes: Sequence[Cause], asked: Sequence[str]) -> li
     """Returns harmless actions as data: the desk decides whether they may be done, and does them."""
     found = []
     for target in asked[:3]:
-        where = shlex.quote(target)
-        post = (
-            f'curl -s -X POST -H "Authorization: Bearer $JAXOBS_ACTION_TOKEN" {shlex.quote(f"{target}/api/v1/actions")}'
-        )
+        actions = shlex.quote(f"{target}/api/v1/actions")
+        post = f'curl -s -X POST -H "Authorization: Bearer $JAXOBS_ACTION_TOKEN" {actions}'
         for cause in causes:
             if cause.id in _MEMORY:
                 found.append(_action("dump_memory", target, "Shows which lines hold the memory.", f"{post}/memory"))
@@ -123,7 +121,7 @@ def suggested(verdict: str, causes: Sequence[Cause], asked: Sequence[str]) -> li
                     _action("capture_profile", target, "Shows where the time of a step goes.", f"{post}/profile")
                 )
         if verdict == "inconclusive":
-            command = f"jaxobs explain {where}"
+            command = f"jaxobs explain {shlex.quote(target)}"
             found.append(_action("collect_bundle", target, "Keeps what the process knows before it is gone.", command))
     for cause in causes:
         if cause.id in _CACHE:

@@ -29,13 +29,15 @@ from jaxobs.ops.diagnosis import diagnose
 from jaxobs.ops.diagnosis.gathering.prometheus_api import Window
 
 NOW = 1_769_850_600.0
-CASES = tomllib.loads(Path(__file__).with_name("cluster_objects.toml").read_text())["cases"]
+GIVEN = tomllib.loads(Path(__file__).with_name("cluster_objects.toml").read_text())
+CASES = GIVEN["cases"]
 LABELS = {"job": "train", "namespace": "ml", "instance": "10.0.0.7:9464", "pod": "train-0", "node": "node-1"}
 SUBJECT = Subject((("job", "train"), ("namespace", "ml")))
 TOKEN = "only-for-the-cluster"
 PATHS = {
     "pods": "/api/v1/namespaces/ml/pods", "events": "/api/v1/namespaces/ml/events", "nodes": "/api/v1/nodes",
     "node events": "/api/v1/namespaces/default/events", "replicasets": "/apis/apps/v1/namespaces/ml/replicasets",
+    "controllerrevisions": "/apis/apps/v1/namespaces/ml/controllerrevisions",
 }  # fmt: skip
 Object = dict[str, Any]
 
@@ -149,17 +151,28 @@ def test_a_report_names_the_revision_before_the_incident(api: Api, stub: Stub) -
     changed = "serve: revision 6 -> 7 (serve:6 -> serve:7)"
     assert found.context.version_changes == [f"{changed} at {timestamp(NOW - 400)}"]
     assert (timestamp(NOW - 400), f"{changed}.") in {(each.time, each.what) for each in found.timeline}
-    assert "Kubernetes: 1 pods, 0 events, 2 replicasets, 1 nodes; namespace ml" in found.sources
+    assert "Kubernetes: 1 pods, 0 events, 2 replicasets, 0 controllerrevisions, 1 nodes; namespace ml" in found.sources
     assert {each.headers["authorization"] for each in api.asked} == {f"Bearer {TOKEN}"}
     assert TOKEN not in found.model_dump_json()
 
 
-def test_a_revision_that_is_rolled_back_to(api: Api, stub: Stub) -> None:
-    """The ReplicaSet is old, and an event says when it was scaled up."""
-    put_revision(api, 3, 9000)
-    put_revision(api, 4, 90_000)
-    put_events(api, "T-200 Normal ScalingReplicaSet Deployment/serve Scaled up replica set serve-4 from 0 to 1")
-    assert look(stub).changes == ((NOW - 200, "serve: revision 3 -> 4 (serve:3 -> serve:4)"),)
+@pytest.mark.parametrize("case", GIVEN["changes"], ids=lambda case: case["name"])
+def test_what_changed(api: Api, stub: Stub, case: dict[str, Any]) -> None:
+    """A StatefulSet has revisions of a kind of its own, and its pods say which of them they have."""
+    for number, before in case.get("deployment", ()):
+        put_revision(api, number, before)
+    for number, before in case.get("statefulset", ()):
+        template = {"spec": {"containers": [{"image": f"train:{number}"}], "$patch": "replace"}}
+        api.put("controllerrevisions", f"train-{number}", data={"spec": {"template": template}}, revision=number,
+                metadata={"creationTimestamp": at(f'"T-{before}"'),
+                          "ownerReferences": [{"kind": "StatefulSet", "name": "train"}]})  # fmt: skip
+    for name, number, before in case.get("pods", ()):
+        api.put("pods", name, metadata={
+            "creationTimestamp": at(f'"T-{before}"'), "labels": {"controller-revision-hash": f"train-{number}"},
+        })  # fmt: skip
+    api.put("nodes", "node-1", **at(case.get("node", "{}")))
+    put_events(api, case.get("events", ""))
+    assert [f"T{moment - NOW:+.0f} {what}" for moment, what in look(stub).changes] == case["found"]
 
 
 def test_a_pod_of_which_only_its_series_are_left(api: Api, stub: Stub) -> None:

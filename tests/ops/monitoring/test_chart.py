@@ -141,7 +141,8 @@ def test_an_agent_that_reads_the_cluster_lists_and_no_more(tmp_path: Path) -> No
     assert len(base) == 7 and {name: found[name] for name in base} == base
     rules = base["ClusterRole", "jaxobs-agent"]["rules"]
     assert {verb for rule in rules for verb in rule["verbs"]} == {"list"}
-    assert {each for rule in rules for each in rule["resources"]} == {"pods", "events", "nodes", "replicasets"}
+    listed = {"pods", "events", "nodes", "replicasets", "controllerrevisions"}
+    assert {each for rule in rules for each in rule["resources"]} == listed
 
 
 @pytest.mark.parametrize(

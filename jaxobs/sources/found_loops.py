@@ -1,5 +1,6 @@
 """Loops that are found in a program that reports none: the slow tick takes in the calls that were seen."""
 
+import statistics
 import threading
 from collections.abc import Callable
 from time import perf_counter
@@ -141,16 +142,19 @@ class FoundLoopsSource:
         self._calls.charge([loop.seen for loop in ordered], within, min(loop.median for loop in loops), thread)
 
     def _adopt(self, going: list[Going], functions: list[Seen], *, any_charged: bool) -> None:
-        """Charges the thread of a loop where the charged one calls nothing: a trainer's thread, and no loader's."""
+        """Charges the thread of a loop where the charged one calls nothing: a trainer's thread, and no loader's.
+
+        Of several threads that train by one function, the busiest stands for all: they compute at the same time.
+        """
         busy = any(each.window and each.window[-1][1] == CHARGED for each in functions)
         main = threading.main_thread().ident
-        loops = [each for each in going if len({mark[1] for mark in each.seen.window}) == 1]
+        loops = [each for each in going if each.seen.carries or len({mark[1] for mark in each.seen.window}) == 1]
         if busy or not loops or _waits_for_a_queue(main):
             return
         loop = max(loops, key=lambda each: sum(each.seconds))
         if not self._store.part(ProgramFlops).is_large(loop.seen.name, self._calls.charged()):
             return
-        thread = loop.seen.recent[-1][1]
+        thread = statistics.mode(mark[1] for mark in loop.seen.recent)
         if not any_charged or thread == main:
             self._charge([loop], loop.within, thread)
 

@@ -115,10 +115,13 @@ while time.time() - began < 15.0:
     assert loop["name"] == "<eager>" and (loop["dispatching"]["share"] > 0.2) == dispatches, loop
 
 
-def test_a_short_training_on_a_thread_is_charged(tmp_path: Path) -> None:
-    """As the program ends, at the latest."""
-    trains = f"import threading\nthreading.Thread(target=exec, args=({TRAINS!r}, globals())).start()\n"
-    assert _standing(trains, tmp_path)["wall"]["seconds"]["step"] > 0.0
+@pytest.mark.parametrize("count", [1, 3])
+def test_short_trainings_on_threads_are_charged(count: int, tmp_path: Path) -> None:
+    """As the program ends, at the latest; one of several at a time stands for all."""
+    one = f"threading.Thread(target=exec, args=({TRAINS!r}, {{**globals()}})).start()"
+    standing = _standing(f"import threading\nfor _ in range({count}):\n    {one}\n", tmp_path)
+    assert standing["wall"]["seconds"]["step"] > 0.0
+    assert sum(each["steps"] for each in standing["loops"]) >= 140 * count
 
 
 @pytest.mark.parametrize(("call", "loops"), [("step(w)", 0), ("w = step(w)", 1)])

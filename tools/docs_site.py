@@ -11,6 +11,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from jaxobs.base.version import __version__
+
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = "https://github.com/jaxobs/jaxobs/blob/main/"
 HOME = "README.md"
@@ -22,6 +24,12 @@ _CODE = re.compile(r"(?ms)^ *```.*?^ *```$|`[^`\n]*`")
 def slug(heading: str, separator: str) -> str:
     """The anchor of a heading, as GitHub makes it."""
     return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", separator)
+
+
+def on_config(config: Any) -> Any:
+    """Names the version that the site documents on each page."""
+    config.site_name = f"jaxobs {__version__}"
+    return config
 
 
 def on_files(files: Any, config: Any) -> Any:

@@ -32,7 +32,8 @@ WARM = {"memory": 40, "caught": 40, "nonfinite": 40, "requests": 100, "stalled":
 broken = Path(os.environ.get("FAULTY_BROKEN", ""))
 """In a drill, the fault lasts for as long as this file is there."""
 OTHER = os.environ.get("FAULTY_OTHER", "")
-"""In a drill: the address of the service that requests ask, or that this replica is the one of another release."""
+"""In a drill: the address of the service that requests ask, or that this process is the one of another release or with
+the NaN."""
 
 
 def tell_fault() -> None:
@@ -71,7 +72,7 @@ def endless(x: jax.Array) -> jax.Array:
 def batches(size: int = 64) -> Iterator[np.ndarray[Any, Any]]:
     """Batches without an end; a loader that is too slow in the mode `input`, ever new sizes in the mode `shapes`."""
     random = np.random.default_rng(0)
-    slower = 0.0
+    slower, made = 0.0, 0
     for number in itertools.count():
         if mode == "input" and number > WARM:
             time.sleep(0.1)
@@ -79,6 +80,10 @@ def batches(size: int = 64) -> Iterator[np.ndarray[Any, Any]]:
             slower = min(0.15, slower + 0.003) if broken.exists() else 0.0
             time.sleep(slower)
         odd = (mode == "shapes" and number % 4 == 0) or (mode == "cache" and number % 20 == 0 and number < 180)
+        odd = odd or (mode == "sizes" and number % 4 == 0 and broken.exists())
+        if mode == "readonly" and number % 20 == 0 and broken.exists():
+            made += 1
+            odd = made < 7  # few enough not to be what is wrong
         rows = number % 997 + 1 if number > WARM and odd else size
         yield random.normal(size=(rows, 64)).cumsum(axis=1).astype(np.float32)
 
@@ -89,7 +94,8 @@ def train() -> None:
     kept: list[Any] = []
     for number, batch in enumerate(jaxobs.steps(jaxobs.data(batches(), "train"), "train", items=len)):
         weights, loss = train_step(weights, batch)
-        jaxobs.watch(loss=loss if mode != "nonfinite" or number != WARM else loss * jnp.nan)
+        is_nan = (mode == "nonfinite" and number == WARM) or (mode == "nan" and OTHER and broken.exists())
+        jaxobs.watch(loss=loss * jnp.nan if is_nan else loss)
         float(loss)
         time.sleep(0.03)
         if number == WARM:
@@ -98,7 +104,11 @@ def train() -> None:
             continue
         if mode == "cache" and number == WARM:
             shutil.rmtree(cache)
-        if mode == "leak":
+        if mode == "readonly" and cache.is_symlink() != broken.exists():
+            set_read_only(broken.exists())
+        if mode == "kept" and not broken.exists():
+            kept.clear()
+        if mode in ("leak", "kept"):
             kept.append(weights + 1)
         if mode == "hog" and broken.exists():
             kept.append(np.ones(250_000))
@@ -114,6 +124,17 @@ def train() -> None:
             threading.Event().wait()
         if mode == "compiling":
             endless(jnp.float32(1))
+
+
+def set_read_only(wanted: bool) -> None:
+    """Puts a folder in which nobody can write, root neither, in the place of the cache, or the cache back."""
+    kept = folder / "kept"
+    (cache if wanted else kept).rename(kept if wanted else cache.with_suffix(".new"))
+    if wanted:
+        cache.symlink_to("/sys")
+    else:
+        cache.unlink()
+        cache.with_suffix(".new").rename(cache)
 
 
 def serve() -> None:

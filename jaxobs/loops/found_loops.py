@@ -13,6 +13,7 @@ from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from time import perf_counter
 from typing import Any
 
@@ -294,8 +295,9 @@ def _take_turns(loop: Going, own: Sequence[Seen], functions: Sequence[Seen]) -> 
 
 def _computed(loop: Going, clock: Clock | None) -> float:
     """Returns the mean seconds for which devices compute a step, from one evaluation to another; 0 if not known."""
-    marks = loop.between
-    if clock is None or len(marks) < FEWEST_TURNS or marks[0][3] < marks[-1][3]:
+    bursts = [list(marks) for _, marks in itertools.groupby(loop.between, key=itemgetter(3))]
+    marks = max(bursts, key=len, default=[])  # between two bursts calls are missed
+    if clock is None or len(marks) < FEWEST_TURNS:
         return 0.0
     return clock.stepped(loop.seen, marks[0][0], marks[-1][0]) / (len(marks) - 1)
 

@@ -158,8 +158,14 @@ def test_helm_lint_is_clean(values: dict[str, Any], tmp_path: Path) -> None:
     assert (code, told) == (0, []), said
 
 
+GUARDED = {
+    "scheme": "https", "tlsConfig": {"ca": {"secret": {"name": "jaxobs-tls", "key": "ca.crt"}}},
+    "authorization": {"credentials": {"name": "jaxobs-tls", "key": "token"}},
+}  # fmt: skip
 CHOICES: list[tuple[dict[str, Any], tuple[str, str], tuple[str | int, ...], Any]] = [
     ({"podMonitor": {"interval": "15s"}}, ("PodMonitor", "jaxobs"), ("podMetricsEndpoints", 0, "interval"), "15s"),
+    ({"podMonitor": {"endpoint": GUARDED}}, ("PodMonitor", "jaxobs"), ("podMetricsEndpoints", 0, "authorization"),
+     GUARDED["authorization"]),
     ({"podMonitor": {"namespaces": ["a", "b"]}}, ("PodMonitor", "jaxobs"), ("namespaceSelector",),
      {"matchNames": ["a", "b"]}),
     ({"podMonitor": {"sampleLimit": 2_000_000}}, ("PodMonitor", "jaxobs"), ("sampleLimit",), 2_000_000),
@@ -180,6 +186,7 @@ def test_a_value_changes_its_place(
     for key in path:
         place = place[key]
     assert place == wanted
+    assert crd_checks.mistakes(found[name]) == []
     assert {key for key in found if found[key] != usual.get(key)} == {name}
 
 
@@ -248,6 +255,13 @@ def test_chart_of_a_site(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------------------- CRDs
 
 KINDS = ("PodMonitor", "PrometheusRule", "AlertmanagerConfig", "ScaledObject")
+
+
+def test_an_autoscaler_without_prometheus_keeps_its_replicas() -> None:
+    """KEDA scales down to one replica otherwise, in the middle of the day."""
+    spec = keyed(generator.files(Site())["deploy/kubernetes/keda.yaml"])["ScaledObject", "serve"]["spec"]
+    assert spec["minReplicaCount"] < spec["fallback"]["replicas"] <= spec["maxReplicaCount"]
+    assert spec["fallback"]["behavior"] == "currentReplicasIfHigher"
 
 
 @pytest.mark.parametrize("kind", KINDS)

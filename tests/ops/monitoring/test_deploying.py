@@ -111,6 +111,18 @@ def test_pager_and_tickets_keep_their_alerts(tmp_path: Path, labels: str, receiv
     assert done.stdout.strip() == receivers
 
 
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [("JaxArrayLeak", {"JaxHostMemoryGrowth", "JaxDeviceMemoryFillingUp", "JaxDeviceMemoryHeadroomLow"}),
+     ("JaxExecutableLeak", {"JaxHostMemoryGrowth"}), ("JaxPersistentCacheNotSaving", {"JaxSloCacheHitsBurn"})],
+)  # fmt: skip
+def test_what_follows_in_the_extended_set_is_kept_back(first: str, later: set[str]) -> None:
+    """A leak fills memory later, and a cache that saves nothing is missed later: of one mechanism, one ticket."""
+    rules = prometheus.alertmanager(Site(extended=True))["inhibit_rules"]
+    [targets] = [each["target_matchers"] for each in rules if f'alertname="{first}"' in each["source_matchers"]]
+    assert later == {*re.findall(r"Jax\w+", str(targets))}
+
+
 def test_what_inhibits_is_an_alert_with_the_labels_it_needs() -> None:
     """Each alert that an inhibition names is there, and one with each static label that it asks for."""
     every = Site(extended=True)

@@ -23,7 +23,9 @@ Each row is a program of [the corpus](../benchmarks/corpus). It first compiles; 
 recompile for one reason, or not at all. jaxobs is right if it reports that cause, once, with the argument's path and
 both values, and reports nothing if nothing compiles. Whether something compiled is counted separately, at JAX's own
 compiler entry. JAX's explainer (`jax_explain_cache_misses`) is right if its log names the kind of difference, in its
-own words, and logs no miss if nothing compiles.
+own words, and logs no miss if nothing compiles. If it is right on no program of a cause, we read its log on JAX 0.6.0
+and 0.12 ourselves: it is silent about placements, layouts and options of `jit`, calls a function of a cleared cache
+`never seen`, and from JAX 0.11 on says `cache miss explanation unavailable` of a static argument.
 
 <!-- vale off -->
 

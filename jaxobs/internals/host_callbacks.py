@@ -28,13 +28,13 @@ def _codes() -> Iterator[tuple[CodeType, CodeType]]:
 
 
 class Watch:
-    """Calls `returned` for each call that does not raise, with the function, its line or the one that asked for it,
-    and the seconds, on the thread of the call.
+    """Calls `took` twice for each call, on its thread, with the function and its line or the one that asked for it:
+    with None as it begins, and with the seconds as it ends, unless it raises.
     """
 
-    def __init__(self, returned: Callable[[Any, str, float], None]) -> None:
-        self._returned = returned
-        self._open: dict[int, float] = {}
+    def __init__(self, took: Callable[[Any, str, float | None], None]) -> None:
+        self._took = took
+        self._open: dict[int, tuple[tuple[Any, str], float]] = {}
         self._known: weakref.WeakKeyDictionary[Any, tuple[Any, str]] = weakref.WeakKeyDictionary()
         self._codes: list[CodeType] = []
 
@@ -58,18 +58,20 @@ class Watch:
             self._known[frame.f_locals["callback"]] = _described(frame.f_locals["callback"], line)
 
     def _began(self, frame: FrameType) -> None:
-        if len(self._open) >= _MOST_OPEN:  # who leaves by an exception is never heard of again
-            self._open.clear()
-        self._open[id(frame)] = perf_counter()
-
-    def _ended(self, frame: FrameType, result: Any) -> None:
-        seconds = perf_counter() - self._open.pop(id(frame), float("inf"))
         with guarded("host_callbacks"):
             callback = frame.f_locals["callback"]
             if callback not in self._known:  # lowered before
                 self._known[callback] = _described(callback, "")
-            if seconds >= 0.0:
-                self._returned(*self._known[callback], seconds)
+            self._took(*self._known[callback], None)
+            if len(self._open) >= _MOST_OPEN:  # the end of what raises is not reported
+                self._open.clear()
+            self._open[id(frame)] = self._known[callback], perf_counter()
+
+    def _ended(self, frame: FrameType, result: Any) -> None:
+        now = perf_counter()
+        with guarded("host_callbacks"):
+            if (began := self._open.pop(id(frame), None)) is not None:
+                self._took(*began[0], now - began[1])
 
 
 def _described(callback: Any, line: str) -> tuple[Any, str]:

@@ -18,7 +18,7 @@ class HostWorkSource(Source):
     """The source: nothing to sample."""
 
     def _begin(self) -> None:
-        self._meter, self._watch = self._store.part(HostMeter), Watch(self._returned)
+        self._meter, self._watch = self._store.part(HostMeter), Watch(self._took)
         wall = self._store.part(Wall)
         self._meter.compiles = lambda: wall.category in _COMPILING
 
@@ -40,7 +40,7 @@ class HostWorkSource(Source):
         self._begin()
         self.start()
 
-    def _returned(self, function: Any, line: str, seconds: float) -> None:
+    def _took(self, function: Any, line: str, seconds: float | None) -> None:
         name = function_name(function) or ""
         self._meter.called("jax.debug.print" if name.endswith("._format_print_callback") else name, line, seconds)
 

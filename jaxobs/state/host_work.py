@@ -31,13 +31,13 @@ class HostMeter:
         """Returns whether one is traced or compiled now; called in a pause."""
         self._lines: dict[str, float] = {}
 
-    def called(self, function: str, line: str, seconds: float) -> None:
-        """Counts a call of Python by a compiled program."""
+    def called(self, function: str, line: str, seconds: float | None) -> None:
+        """Counts a call of Python by a compiled program; with None as it begins, then its seconds."""
         with self._lock:
             known = (function, line) in self._calls or len(self._calls) < MOST_CALLBACKS
             calls = self._calls.setdefault((function, line) if known else ("<other>", ""), [0, 0.0])
-            calls[0] += 1
-            calls[1] += seconds
+            calls[0] += seconds is None
+            calls[1] += seconds or 0.0
 
     def collected(self, phase: str, info: Mapping[str, int]) -> None:
         """Counts a pause, for `gc.callbacks`: at any moment, in the middle of anything, so only what cannot fail."""

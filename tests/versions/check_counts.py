@@ -708,16 +708,23 @@ def hashes_that_jax_logs() -> list[str]:
 
 @scenario
 def host_callbacks() -> None:
-    """Three calls in a step, if Python says when code runs: two of one function, and one that prints."""
+    """Calls in a step, if Python says when code runs: two of one function, one that prints; and a call that raises."""
 
     def look_up(x):
         return np.asarray(x)
+
+    def fails(x):
+        raise KeyError("not there")
 
     @user
     def calls_back(x):
         shape = jax.ShapeDtypeStruct((), np.float32)
         jax.debug.print("", ordered=True)
         return jax.pure_callback(look_up, shape, jax.pure_callback(look_up, shape, x) + 1)
+
+    @user
+    def raises(x):
+        return jax.pure_callback(fails, jax.ShapeDtypeStruct((), np.float32), x)
 
     def counted():
         return {each.function.rpartition(".")[2]: (each.calls, each.line.rpartition(":")[2])
@@ -729,7 +736,9 @@ def host_callbacks() -> None:
         for _ in range(10):
             jitted(ones()).block_until_ready()
         jax.effects_barrier()
-    expected = {"look_up": (20, str(first)), "print": (10, str(first + 6))}
+        with contextlib.suppress(Exception):
+            jax.jit(raises)(ones()).block_until_ready()
+    expected = {"look_up": (20, str(first)), "print": (10, str(first + 9)), "fails": (1, str(first + 3))}
     check("calls and lines", expected if hasattr(sys, "monitoring") else {}, counted())
 
 

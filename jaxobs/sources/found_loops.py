@@ -2,7 +2,6 @@
 
 import statistics
 import threading
-from collections.abc import Callable
 from time import perf_counter
 
 from jaxobs.base import threads
@@ -15,9 +14,9 @@ from jaxobs.loops.loop_outputs import LoopOutputs
 from jaxobs.loops.positions import is_task
 from jaxobs.loops.seen import Seen
 from jaxobs.loops.seen_calls import EAGER_LOOPS, FEWEST_CALLS, SeenCalls
+from jaxobs.sources.support.source import Subscriber
 from jaxobs.state.call_stats import label
 from jaxobs.state.loops import Loops
-from jaxobs.state.store import Store
 from jaxobs.state.utilization import ProgramFlops
 from jaxobs.state.wall import Wall
 from jaxobs.state.watched import Watched
@@ -25,27 +24,23 @@ from jaxobs.state.watched import Watched
 _WAITING_FRAMES = 4
 
 
-class FoundLoopsSource:
+class FoundLoopsSource(Subscriber):
     """The source: calls of `jax.jit` functions in, where the setting `find_loops` wants that."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._calls = SeenCalls(store.name_of, store.part(LoopOutputs))
-        self._can = False
-        self._end: Callable[[], None] | None = None
-        self._watching = False
+    _can = _watching = False
+
+    def _begin(self) -> None:
+        self._calls = SeenCalls(self._store.name_of, self._store.part(LoopOutputs))
 
     def start(self) -> None:
         """Begins to see calls, if JAX lets us and the setting wants it."""
         self._can = post_hook.can_hook()
-        self._end = self._store.subscribe(self._compiled)
+        super().start()
         self.sample()
 
     def stop(self) -> None:
         """Sees no calls any more."""
-        if self._end is not None:
-            self._end()
-            self._end = None
+        super().stop()
         self._rest()
 
     def _rest(self) -> None:
@@ -87,7 +82,7 @@ class FoundLoopsSource:
             for event in found:
                 self._store.record(event)
 
-    def _compiled(self, event: Event) -> None:
+    def _on_event(self, event: Event) -> None:
         """On the thread that compiled, also between two bursts: what it traced may have taken it out of our sight."""
         if self._watching and isinstance(event, Compilation):
             post_hook.repair()

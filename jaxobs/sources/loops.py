@@ -9,8 +9,8 @@ from time import perf_counter
 from jaxobs.facts.compilations import Compilation
 from jaxobs.facts.steps import Step
 from jaxobs.loops.found_loops import FoundLoops
+from jaxobs.sources.support.source import Source
 from jaxobs.state.loops import Loop, Loops, SlowStep
-from jaxobs.state.store import Store
 
 MOST_NAMED = 3
 MOST_FUNCTIONS = 8
@@ -18,13 +18,13 @@ STANDING_SECONDS = 60.0
 """Between two tellings of how the whole process is."""
 
 
-class LoopsSource:
+class LoopsSource(Source):
     """The source: one `step` event for each loop and sample interval, and one for each slow step."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._costs = False
-        self.after_fork()
+    _costs = False
+
+    def _begin(self) -> None:
+        self._stood = -math.inf
 
     def start(self) -> None:
         """On a CPU the cost of a program is read only where it took long to compile: with a peak, all are wanted."""
@@ -37,10 +37,6 @@ class LoopsSource:
         if self._costs:
             self._store.costs_wanted -= 1
             self._costs = False
-
-    def after_fork(self) -> None:
-        """In a forked child: its loops are its own, and their state must be reported again."""
-        self._stood = -math.inf
 
     def sample(self) -> None:
         """Takes in the calls of functions, or, where the program reports its loops, says what they did."""

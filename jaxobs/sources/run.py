@@ -11,7 +11,6 @@ from jaxobs.recorder.report_files import folder_of
 from jaxobs.sources.support.source import Source
 from jaxobs.state.checkpoints import Checkpoints
 from jaxobs.state.runs import Earlier, Runs
-from jaxobs.state.store import Store
 from jaxobs.state.wall import Wall
 
 NOWHERE = (
@@ -27,9 +26,9 @@ DISK_SECONDS = 2.0
 class Run(Source):
     """The source: nothing in, the file of the run out. Silent if no `run_id` is set."""
 
-    def __init__(self, store: Store) -> None:
-        super().__init__(store)
-        self._given_up = False
+    _given_up = False
+
+    def _begin(self) -> None:
         self._disk = Patience(DISK_SECONDS)
 
     def start(self) -> None:

@@ -6,15 +6,12 @@ from jaxobs.instruments.stepping import step
 from jaxobs.internals import step_annotations
 from jaxobs.sources.support.source import Source
 from jaxobs.state.loops import Loops
-from jaxobs.state.store import Store
 
 
 class StepAnnotations(Source):
     """The source: each block of an annotation is a step of the loop of that name."""
 
-    def __init__(self, store: Store) -> None:
-        super().__init__(store)
-        self._undo: Callable[[], None] | None = None
+    _undo: Callable[[], None] | None = None
 
     def start(self) -> None:
         """Begins to watch, if this JAX lets us."""

@@ -3,17 +3,15 @@
 from types import FrameType
 
 from jaxobs.internals.transfers import Moved, Watch
-from jaxobs.state.store import Store
+from jaxobs.sources.support.source import Source
 from jaxobs.state.transfers import Transfers
 from jaxobs.state.wall import Wall
 
 
-class TransfersSource:
+class TransfersSource(Source):
     """The source: arrays that were moved in; figures by site and `transfer` events out."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._watch: Watch | None = None
+    _watch: Watch | None = None
 
     def start(self) -> None:
         """Watches, if it is wanted."""
@@ -27,9 +25,6 @@ class TransfersSource:
         watch, self._watch = self._watch, None
         if watch is not None:
             watch.stop()
-
-    def after_fork(self) -> None:
-        """In a forked child: it is watched as in its parent."""
 
     def sample(self) -> None:
         """Follows the setting, and says what is new."""

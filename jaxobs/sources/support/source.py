@@ -37,9 +37,7 @@ class Subscriber(Source):
     answers = False
     """True for a source that records events of its own in answer to some."""
 
-    def __init__(self, store: Store) -> None:
-        self._unsubscribe: Callable[[], None] | None = None
-        super().__init__(store)
+    _unsubscribe: Callable[[], None] | None = None
 
     def start(self) -> None:
         """Begins to watch. Idempotent."""

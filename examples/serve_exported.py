@@ -1,8 +1,8 @@
-"""Serves a program that `jax.export` saved: StableHLO for a few batch sizes, and its weights beside it.
+"""Serves a program that `jax.export` saved: StableHLO for a few batch sizes, and its weights as Orbax's checkpoint.
 
-pip install . fastapi uvicorn flatbuffers
+pip install . fastapi uvicorn flatbuffers orbax-checkpoint
 python examples/serve_exported.py --export model      # writes the programs and the weights: needs the model's code
-python examples/serve_exported.py model               # serves them: needs JAX alone
+python examples/serve_exported.py model               # serves them: needs JAX and Orbax
 curl localhost:8000/predict -H 'content-type: application/json' -d '{"rows": [[0.5, 0.1, 0.7, 0.2]]}'
 """
 
@@ -14,6 +14,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
+import orbax.checkpoint as ocp
 from jax import export
 
 import jaxobs
@@ -30,14 +31,16 @@ def write(folder):
     weights = {"in": random.normal(size=(4, 256)), "out": random.normal(size=(256, 3))}
     weights = {name: value.astype(np.float32) for name, value in weights.items()}
     folder.mkdir(parents=True, exist_ok=True)
-    np.savez(folder / "weights.npz", **weights)
+    with ocp.StandardCheckpointer() as checkpointer:
+        checkpointer.save(folder.absolute() / "weights", weights, force=True)
     for size in SIZES:
         program = export.export(jax.jit(classify))(weights, jax.ShapeDtypeStruct((size, 4), "float32"))
         (folder / f"classify-{size}.jax").write_bytes(program.serialize())
 
 
 def read(folder):
-    weights = jax.device_put(dict(np.load(folder / "weights.npz")))
+    with ocp.StandardCheckpointer() as checkpointer:
+        weights = checkpointer.restore(folder.absolute() / "weights")
     files = {size: folder / f"classify-{size}.jax" for size in SIZES}
     programs = {size: export.deserialize(bytearray(file.read_bytes())) for size, file in files.items()}
     return weights, {size: jax.jit(program.call) for size, program in programs.items()}

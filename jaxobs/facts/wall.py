@@ -100,6 +100,8 @@ class TimeState:
     over all attempts, `down` and `redone` as well."""
     checkpoints: Mapping[str, Histogram] = field(default_factory=dict)
     """Seconds of checkpoint operations by `CHECKPOINT_OPERATIONS`."""
+    checkpoint_bytes: Mapping[str, int] = field(default_factory=dict)
+    """Bytes of the arrays that Orbax saved and restored, all processes' together; on the primary process alone."""
     checkpoint_line: str | None = None
     """`file:line` of the program that waited longest for checkpoint operations, in all; None if unknown."""
     serves: bool = False

@@ -23,6 +23,9 @@ OPERATIONS = {
 }
 """Operation of each duration. Durations that repeat another, or a part of it, are left out."""
 
+SIZES = {"/jax/orbax/write/gbytes": "save", "/jax/checkpoint/read/gbytes": "restore"}
+"""Operation of each size, in GiB of whole arrays: once for each item of a checkpoint."""
+
 BLOCKING = frozenset(
     (
         *(name for name in OPERATIONS if "/async/total" not in name),

@@ -26,7 +26,7 @@ class CheckpointEvents(Source):
         """True if this Orbax, on this process, says when a save is complete."""
         self._counted: Counter[str] = Counter()
         """Operations so far: one within another, or one that Orbax reports as well, counts once."""
-        self.listeners = Listeners(self._on_event, self._on_ended)
+        self.listeners = Listeners(self._on_event, self._on_ended, self._on_scalar)
 
     def start(self) -> None:
         """Begins to listen. Idempotent."""
@@ -63,6 +63,11 @@ class CheckpointEvents(Source):
             self._told().only_latest()
         elif event == orbax_events.SAVE_THREAD_ENDS and not self._tells_complete:
             self._told().end()
+
+    @guard("checkpoints.scalar")
+    def _on_scalar(self, event: str, value: float, **kwargs: Any) -> None:
+        if operation := orbax_events.SIZES.get(event):
+            self._store.part(Checkpoints).sized(operation, round(value * 2**30))
 
     def _wait_began(self, operation: str) -> tuple[Scope | None, float, int]:
         scope = self._store.part(Wall).enter("checkpoint")

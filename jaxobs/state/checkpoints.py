@@ -6,7 +6,7 @@ made when it began, from the moment at which it is complete.
 
 import sys
 import time
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass
 
 from jaxobs.base import threads
@@ -57,6 +57,8 @@ class Checkpoints:
         self._latest: deque[Operation] = deque(maxlen=MOST_LATEST)
         self.told = 0
         """Events of a checkpoint library so far."""
+        self.bytes: Counter[str] = Counter()
+        """Bytes by operation, as far as a library reports them."""
         self.lines: dict[str, float] = {}
         """Seconds by the line of the program that was held up."""
         self.complete = 0
@@ -73,6 +75,11 @@ class Checkpoints:
                 self.lines[line] = self.lines.get(line, 0.0) + seconds
             self._seconds.setdefault(operation, MutableHistogram(CHECKPOINT_BOUNDS)).observe(seconds)
             self._latest.append(Operation(operation, time.time(), seconds))
+
+    def sized(self, operation: str, size: int) -> None:
+        """An operation wrote or read so many bytes."""
+        with self._lock:
+            self.bytes[operation] += size
 
     def since(self, ended: float) -> list[Operation]:
         """The operations that ended after that, in seconds since the epoch, as far as they are kept."""

@@ -61,6 +61,7 @@ def time_state(wall: Wall, checkpoints: Checkpoints, runs: Runs, meter: HostMete
         steps=wall.steps, goodput=seconds["step"] / total if seconds["step"] > 0.0 and total > 0.0 else None,
         lost={name: value for name, value in sorted(lost.items(), key=lambda each: -each[1]) if value > 0.0},
         checkpoints=checkpoints.frozen(),
+        checkpoint_bytes=dict(checkpoints.bytes),
         checkpoint_line=max(checkpoints.lines.copy(), key=checkpoints.lines.__getitem__, default=None),
         serves=wall.serves, run=run, host=host,
     )  # fmt: skip

@@ -52,7 +52,8 @@ def full_store() -> Store:
     store.set_program("train.step", last.time, instructions=instructions, flops=12.0, memory=sizes)
     store.record(CacheLookup(time=1.0, function="train.step", result="hit", key="jit_step-1", saved_seconds=12.0))
     store.record(OutOfMemory(time=2.0, function="train.step", stage="run", error="E", message="m", device="gpu:0"))
-    store.part(HostMeter).called("train.look_up", "train.py:3", 0.25)
+    for seconds in (None, 0.25):
+        store.part(HostMeter).called("train.look_up", "train.py:3", seconds)
     stats = store.call_stats("train.step")
     for _ in range(3):
         next(stats.counter)
@@ -145,6 +146,7 @@ def make_time(store: Store) -> None:
     wall.leave(scope)
     checkpoints, runs = store.part(Checkpoints), store.part(Runs)
     checkpoints.observe("save", 2.5)
+    checkpoints.sized("save", 2**20)
     checkpoints.saved(Mark())
     runs.id, runs.earlier = "made by hand", Earlier(attempts=1, since=1.0, down_seconds=20.0)
 

@@ -182,6 +182,7 @@ def test_exported_programs(tmp_path: pathlib.Path) -> None:
         assert served.routes()["model"]["requests"] == {"true": {"ok": 1}, "false": {"ok": 4}}
         compiled = 'jax_compilations_total{function="classify",cause="first_call",cache="disabled"}'
         assert served.metrics()[compiled] == 3
+        assert served.metrics()['jax_checkpointed_bytes_total{operation="restore"}'] == 4 * (4 * 256 + 256 * 3)
 
 
 ASKED = (1, 2, 3, 3, 1, 4, 4)

@@ -125,6 +125,8 @@ def test_orbax_tells_of_its_checkpoints_itself(of_orbax: list[Any]) -> None:
     assert {name: counts[name] for name in ("save", "save_async", "restore", "phase")} == {
         "save": 4, "save_async": 3, "restore": 1, "phase": 1
     }  # fmt: skip
+    size = 4 * (2000 * 2000 + 3)
+    assert found["bytes"] == {"save": 4 * size, "restore": size}, "of four saves and one restore"
     seconds = found["seconds"]
     compiled = seconds["trace"] + seconds["compile"]
     assert seconds["checkpoint"] <= found["taken"] + 0.01

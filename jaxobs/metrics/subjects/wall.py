@@ -46,4 +46,8 @@ METRICS = (
             "the background."),
            lambda s: [] if s.wall is None else [((name,), each) for name, each in s.wall.checkpoints.items()],
            ("operation",), kind="histogram", values=(("operation", CHECKPOINT_OPERATIONS),)),
+    Metric("jax_checkpointed_bytes_total",
+           "Bytes of arrays that Orbax saved and restored: all that a job's processes did, reported by its first one.",
+           lambda s: [] if s.wall is None else [((name,), each) for name, each in s.wall.checkpoint_bytes.items()],
+           ("operation",), values=(("operation", CHECKPOINT_OPERATIONS),)),
 )  # fmt: skip

@@ -30,7 +30,7 @@ KEYS = {
     "memory_headroom stragglers stalled findings nonfinite cache_hit_ratio device_faults observer",
     "debug": "compile_seconds recompilations causes first_calls in_progress calls dispatch device_seconds errors "
     "fastpath_misses cache_results cache_unsaved cache_size program_memory program_flops executables transfers steps "
-    "step_time input_wait time_categories checkpoints host",
+    "step_time input_wait time_categories checkpoints checkpoint_bytes host",
     "devices": "memory_in_use memory_headroom time_to_full fragmentation live_arrays live_array_bytes driver_memory "
     "utilization tensorcore power energy temperature clocks throttled ecc_errors xid_errors pcie nvlink links "
     "device_table",

@@ -33,8 +33,8 @@ real output of jaxobs, and its blind spots. CI runs the examples of [examples/sy
 [someone who knows them](../zoo.md). Nobody has run a "recipe" here; its page says what we tried.
 Eager operations are compilations of single operations outside `jit`. The seconds cover
 `pip install`, with a warm package cache, `jaxobs run` and `jaxobs explain`, in a new environment, up to the
-first sentence that jaxobs prints about the program; of a server, up to that after its first answer. We measured them once, on
-two cores that had much other work.
+first sentence that jaxobs prints about the program; of a server, up to that after its first answer. We measured them
+once, on two cores that had much other work.
 
 """
 

@@ -4,7 +4,6 @@ import difflib
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -93,16 +92,21 @@ class phase:  # noqa: N801 - read as a word: `with jaxobs.phase("eval"):`
         return uses.each_call(fun, lambda: phase(name))
 
 
-@dataclass(slots=True)
+_NO_MARK = Mark()
+
+
 class _Open:
     """A phase that is under way."""
 
-    wall: Wall
-    scope: Scope | None
-    where: Checkpoints | None = None
-    mark: Mark = field(default_factory=Mark)
-    told: int = 0
-    began: float = field(default_factory=time.perf_counter)
+    __slots__ = ("began", "mark", "scope", "told", "wall", "where")
+
+    def __init__(self, wall: Wall, scope: Scope | None) -> None:
+        self.wall = wall
+        self.scope = scope
+        self.where: Checkpoints | None = None
+        self.mark = _NO_MARK
+        self.told = 0
+        self.began = time.perf_counter()
 
 
 @guard("phase.begin")

@@ -39,8 +39,8 @@ from tools.ports import free_port
 
 pytestmark = pytest.mark.usefixtures("fresh")
 
-OURS = 7
-"""Listeners of compilations (three) and of checkpoints (two)."""
+OURS = 8
+"""Listeners of compilations (three) and of checkpoints (three)."""
 
 
 def _listeners() -> list[Any]:

@@ -32,6 +32,8 @@ SCRAPED = (
 
 OTHER_EXPORTERS: Mapping[str, frozenset[str]] = {
     "kube_node_spec_taint": frozenset({"node", "key", "effect"}),
+    "kube_node_status_condition": frozenset({"node", "condition", "status"}),
+    "kube_node_labels": frozenset({"node", "label_cloud_google_com_active_node_maintenance"}),
     "kube_pod_container_status_restarts_total": frozenset({"pod", "container"}),
     "kube_pod_container_status_last_terminated_reason": frozenset({"pod", "container", "reason"}),
     "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE": frozenset({"UUID", "gpu", "Hostname"}),

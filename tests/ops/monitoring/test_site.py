@@ -12,6 +12,7 @@ import pytest
 from jaxobs.base.errors import MissingExtraError, SettingError
 from jaxobs.ops.monitoring import alerting, generate, promql, site
 from jaxobs.ops.monitoring.site import Site
+from tools.monitoring_checks import label_flow
 
 WHOLE = (Path(__file__).parent / "site.toml").read_text()
 
@@ -52,7 +53,7 @@ def test_what_a_site_chooses_is_in_its_rules(tmp_path: Path) -> None:
 
 
 def test_what_is_recorded_is_not_asked_for_labels_that_it_lost(tmp_path: Path) -> None:
-    """The targets were chosen where it was recorded; sums over a job have no label of a cluster."""
+    """The targets were chosen where it was recorded; sums over a job, and other exporters, lack labels of a cluster."""
     chosen = site.read(written(tmp_path, WHOLE))
     recorded = {rule["record"] for group in alerting.recording_groups(chosen) for rule in group["rules"]}
     exprs = [rule["expr"] for group in alerting.recording_groups(chosen) for rule in group["rules"]]
@@ -60,7 +61,8 @@ def test_what_is_recorded_is_not_asked_for_labels_that_it_lost(tmp_path: Path) -
     asked = {True: 0, False: 0}
     for selector in (each for expr in exprs for each in promql.selectors(expr)):
         labels = {each.name for each in selector.matchers.matchers}
-        assert ("pool" in labels) != (selector.name in recorded or selector.name == "ALERTS"), selector.prettify()
+        without = selector.name in {*recorded, *label_flow.OTHER_EXPORTERS, "ALERTS"}
+        assert ("pool" in labels) != without, selector.prettify()
         asked["pool" in labels] += 1
     assert min(asked.values()) > 50
 
@@ -158,7 +160,7 @@ def test_jobs_are_told_apart_by_the_labels_of_the_site() -> None:
     ]
     by_job = [each for each in lists if "job" in each.split(", ")]
     assert len(by_job) > 100 and all(each.startswith("team, job") for each in by_job)
-    assert not any("namespace" in each for each in lists)
+    assert not any("namespace" in each for each in lists if "pod" not in each.split(", ")), "a pod has a namespace"
     assert all("var-team={{ $labels.team | urlquery }}" in rule["annotations"]["dashboard_url"] for rule in rules)
     report = f"{address}/?team={{{{ $labels.team | urlquery }}}}&job={{{{ $labels.job | urlquery }}}}"
     assert {rule["annotations"]["report_url"] for rule in rules} == {report}

@@ -76,7 +76,7 @@ class Watch:
             (signature, "take", "signature"),
             (Explainer, "explain", "comparison"),
             (store, "record", "log"),
-            (internals, "fingerprint_and_whether_in_key", "hash"),
+            (internals, "identify", "hash"),
         ]
         self._undo = ExitStack()
 

@@ -27,7 +27,7 @@ from jaxobs.internals.listeners import (
     other_copies, register, unregister,
 )  # fmt: skip
 from jaxobs.internals.programs import (
-    constant_bytes, fingerprint, fingerprint_and_whether_in_key, repeated, result_shapes, spans_processes,
+    Identity, fingerprint, identify, is_small, repeated, result_shapes, spans_processes,
 )  # fmt: skip
 from jaxobs.internals.source_files import exported, is_jax_function, user_function
 from jaxobs.internals.tracing import forget_trace, running_trace

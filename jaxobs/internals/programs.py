@@ -8,25 +8,35 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from jaxobs.internals.executables import devices
 
 
 def fingerprint(module: Any) -> str | None:
     """Short hash of a lowered program without its source locations: equal wherever the program is."""
-    return fingerprint_and_whether_in_key(module)[0]
+    return identify(module).fingerprint
 
 
-def fingerprint_and_whether_in_key(module: Any) -> tuple[str | None, bool]:
-    """The fingerprint, and whether the keys of JAX's persistent cache are made of the very same bytes."""
+class Identity(NamedTuple):
+    """How a lowered program is recognized."""
+
+    fingerprint: str | None = None
+    in_key: bool = False
+    """Whether the keys of JAX's persistent cache are made of the very same bytes."""
+    size: int = 0
+    """Bytes of the program without its source locations."""
+
+
+def identify(module: Any) -> Identity:
+    """Returns the fingerprint of a lowered program, and what it was made of."""
     if module is None:
-        return None, False
+        return Identity()
     try:
         program, in_key = _without_locations(module)
     except (ImportError, AttributeError, ValueError):  # slower by far, but the same everywhere too
         program, in_key = module.operation.get_asm(enable_debug_info=False).encode(), False
-    return hashlib.sha256(program).hexdigest()[:12], in_key
+    return Identity(hashlib.sha256(program).hexdigest()[:12], in_key, len(program))
 
 
 def _without_locations(module: Any) -> tuple[bytes, bool]:
@@ -89,17 +99,13 @@ def result_shapes(module: Any) -> set[tuple[int, ...]]:
     return set()
 
 
-def constant_bytes(module: Any) -> int:
-    """Returns about how many bytes the constants of a program with at most `FEW_OPERATIONS` take; 0 for a larger one.
+def is_small(module: Any) -> bool:
+    """Returns whether a program has at most `FEW_OPERATIONS`: nearly all bytes of a large one are then constants.
 
-    Nearly all of such a program's bytecode is its constants, of which those with equal elements take a few bytes.
+    A constant whose elements are all equal takes a few bytes.
     """
-    if (
-        module is None
-        or sum(1 for _ in itertools.islice(_inside(module.operation), FEW_OPERATIONS + 1)) > FEW_OPERATIONS
-    ):
-        return 0
-    return len(_without_locations(module)[0])
+    operations = _inside(module.operation) if module is not None else ()
+    return sum(1 for _ in itertools.islice(operations, FEW_OPERATIONS + 1)) <= FEW_OPERATIONS
 
 
 def _inside(operation: Any) -> Iterator[Any]:

@@ -234,9 +234,9 @@ class Compilations:
             given_up += self._explainer.history.given_up
         if given_up > 0:
             self._store.drop("signatures", given_up)
-        digest, in_key = None, False
+        program = internals.Identity()
         with guarded("fingerprint"):
-            digest, in_key = internals.fingerprint_and_whether_in_key(miss.module)
+            program = internals.identify(miss.module)
         spans = False
         with guarded("spans_processes"):
             spans = not eager and internals.spans_processes(miss.module, miss.executable)
@@ -249,14 +249,14 @@ class Compilations:
         if not eager and not lookup.hit and sum(phases.values()) >= LONG_SECONDS:
             with guarded("repeated"):
                 repeated = internals.repeated(miss.module)
-                constant_bytes = internals.constant_bytes(miss.module)
+                constant_bytes = program.size if internals.is_small(miss.module) else 0
         grown: tuple[str, ...] = ()
         if not eager and why.cause == "shape":
             with guarded("grown"):
                 grown = sizes.grown(why.changes[:MOST_GROWN], internals.result_shapes(miss.module))
                 why = explanation.returned_longer(function, why, grown) if grown else why
         if lookup.result != "disabled":
-            self._store.record(self._lookups.fact(lookup, function, digest, in_key, now))
+            self._store.record(self._lookups.fact(lookup, function, program.fingerprint, program.in_key, now))
         unsaved, unsaved_detail = lookup.unsaved or (None, None)
         written = None
         if self._store.settings.event_log and not eager and miss.transform is None:
@@ -267,7 +267,7 @@ class Compilations:
                 time=now, function=function, cause=why.cause, reason=why.reason, changes=why.changes, phases=phases,
                 cache=lookup.result, uncached_because=unsaved, uncached_detail=unsaved_detail,
                 call_site=miss.call_site, library_site=next(iter(miss.library_sites), None),
-                fingerprint=digest, spans_processes=spans, eager=eager, by_rerun=why.by_rerun,
+                fingerprint=program.fingerprint, spans_processes=spans, eager=eager, by_rerun=why.by_rerun,
                 transform=miss.transform, flops=flops, bytes_accessed=accessed, memory=memory, repeated=repeated,
                 constant_bytes=constant_bytes, grown=grown, signature=written,
             )

@@ -325,7 +325,9 @@ def test_a_stuck_compile_is_visible_while_it_is_stuck(compiled: list[Compilation
     assert store.current().snapshot().in_progress == ()
 
 
-def test_a_long_compilation_says_what_it_repeats(compiled: list[Compilation], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_compilation_says_what_it_repeats_or_contains(
+    compiled: list[Compilation], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A program that compiles quickly is not read at all."""
 
     def unrolled(x):
@@ -338,6 +340,9 @@ def test_a_long_compilation_says_what_it_repeats(compiled: list[Compilation], mo
     jax.jit(unrolled)(np.ones((4, 4), np.float32))
     found = [each.repeated for each in compiled if not each.eager]
     assert found == [{}, {"operations": 4, "times": 12}]
+    table = np.arange(10_000, dtype=np.float32)
+    jax.jit(lambda x: x + jnp.asarray(table))(1.0)
+    assert [each.constant_bytes > table.nbytes for each in compiled if not each.eager] == [False, False, True]
 
 
 def test_a_compilation_that_an_exception_ends(compiled: list[Compilation]) -> None:

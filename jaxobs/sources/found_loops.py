@@ -143,13 +143,14 @@ class FoundLoopsSource(Subscriber):
         """
         busy = any(each.window and each.window[-1][1] == CHARGED for each in functions)
         main = threading.main_thread().ident
-        loops = [each for each in going if each.seen.carries or len({mark[1] for mark in each.seen.window}) == 1]
+        made_by = [(each, {mark[1] for mark in each.seen.window}) for each in going]
+        loops = [each for each, made in made_by if len(made) == 1 or (made and each.seen.carries)]
         if busy or not loops or _waits_for_a_queue(main):
             return
         loop = max(loops, key=lambda each: sum(each.seconds))
         if not self._store.part(ProgramFlops).is_large(loop.seen.name, self._calls.charged()):
             return
-        thread = statistics.mode(mark[1] for mark in loop.seen.recent)
+        thread = statistics.mode(mark[1] for mark in loop.seen.window)
         if not any_charged or thread == main:
             self._charge([loop], loop.within, thread)
 

@@ -60,8 +60,10 @@ def of(
     found = _ordered([_entry(each, seconds, now) for each in standing], _causes(standing))
     word = "fix" if any(each.severity != "info" for each in found) else "watch" if found else "ok"
     headline = _headline(found) if found else otherwise.headline
-    if found and word == otherwise.verdict:  # what is only worth knowing costs less than what the account lacks
-        headline = f"{otherwise.headline} {plural(len(found), 'finding')} below."
+    if found and word == otherwise.verdict and otherwise.account is not None:
+        # What is only worth knowing costs less than what the account lacks.
+        causes = sum(each.caused_by is None for each in found)
+        headline = f"{otherwise.headline} {plural(causes, 'finding')} below."
     return dataclasses.replace(
         otherwise, verdict=min(word, otherwise.verdict, key=VERDICTS.index), headline=headline, findings=tuple(found)
     )

@@ -39,7 +39,7 @@ def test_each_block_is_of_a_language_that_is_tried() -> None:
 
 def test_what_is_not_run_says_why() -> None:
     assert [str(each) for each in examples.blocks() if each.not_run is not None and len(each.not_run) < 20] == []
-    assert sum(each.not_run is not None for each in examples.blocks()) <= 4
+    assert sum(each.not_run is not None for each in examples.blocks()) <= 3
 
 
 @pytest.mark.slow

@@ -201,6 +201,14 @@ OVER = dataclasses.replace(LEAK, time=3.0, sequence=3, ended=3.0, summary="412 m
 ROTATED = Finding(
     time=2.0, id="x-1", finding="static_values", function="f", summary="It was.", advice="Do it.", count=9
 )
+MADE = [
+    Finding(
+        time=2.0, sequence=2 + number, id=f"recreated_functions-{number}", finding="recreated_functions",
+        function=f"train.make.<locals>.{name}", subject="train.py:7", where="train.py:7", seconds=9.0 - number,
+        summary=f"`{name}` was created again 11 times.", advice="Create it once.", count=11, since=1.0,
+    )
+    for number, name in enumerate(("init", "step"))
+]  # fmt: skip
 UNSAVED = {"cache": "miss", "uncached_because": "too_fast", "uncached_detail": "Compiled in 0.3 s, below 1 s."}
 CACHE = [
     compilation("f", sequence=1, **UNSAVED),
@@ -251,6 +259,7 @@ LOGS: dict[str, list[Any]] = {
     "finding that only the log knows": [*resized(), ROTATED],
     "persistent cache": CACHE,
     "leak that stands": [compilation(sequence=1), LEAK],
+    "functions of one maker": [compilation(sequence=1), *MADE],
     "leak that is over": [compilation(sequence=1), LEAK, OVER],
     "bad end": [compilation(sequence=1), DIED, ERROR, END],
     "trouble that was survived": [compilation(), DIED],

@@ -160,7 +160,7 @@ def test_jobs_are_told_apart_by_the_labels_of_the_site() -> None:
     ]
     by_job = [each for each in lists if "job" in each.split(", ")]
     assert len(by_job) > 100 and all(each.startswith("team, job") for each in by_job)
-    assert not any("namespace" in each for each in lists if "pod" not in each.split(", ")), "a pod has a namespace"
+    assert {each for each in lists if "namespace" in each} == {"cluster, namespace, pod"}, "by which pods are joined"
     assert all("var-team={{ $labels.team | urlquery }}" in rule["annotations"]["dashboard_url"] for rule in rules)
     report = f"{address}/?team={{{{ $labels.team | urlquery }}}}&job={{{{ $labels.job | urlquery }}}}"
     assert {rule["annotations"]["report_url"] for rule in rules} == {report}

@@ -2,9 +2,10 @@
 
 A second of a loop is `step` (or `eval`) if a device computed in it or the host was dispatching to one. What is left is
 `input_wait` where the loop waits for the next element or for anything else outside of Python, `transfer` where it reads
-arrays that have been computed, and `idle` where Python runs, also where a compiled program calls it back. Nothing of
-this is charged on the program's thread: a look reads the stack, and draws the seconds since the look before from those
-in no scope (see `jaxobs.state.rest`). What the looks saw before a loop was known is kept, and counted once it is.
+arrays that have been computed, and `idle` where Python runs, also where a compiled program calls it back, or where JAX
+dispatches operations outside of all loops. Nothing of this is charged on the program's thread: a look reads the stack,
+and draws the seconds since the look before from those in no scope (see `jaxobs.state.rest`). What the looks saw before
+a loop was known is kept, and counted once it is.
 """
 
 import random
@@ -270,7 +271,7 @@ class Clock:
         if (spot.reads and not line.is_waiting) or (spot.in_jax and line.is_reading):
             return "transfer"
         dispatches = spot.line in self._in_jax and self._loops[0].name == EAGER  # its Python is between operations
-        if spot.reads or spot.in_jax or at == IN_CALL or dispatches:
+        if spot.reads or at == IN_CALL or dispatches or (spot.in_jax and at is not None):
             return work
         if at is None or (at == IN_LOOP and look.runs):
             return "idle"
@@ -317,13 +318,14 @@ class Clock:
         line.looks += 1
         line.waits += spot.reads and look.computes
         line.reads += spot.reads and not look.computes
-        if category == "step" and not look.computes:
-            line.dispatched += look.seconds
-        if line.dispatched and line.is_reading:
-            wall.rest.correct("step", "transfer", line.dispatched)
-            self._add(spot.line, "step", -line.dispatched)
-            self._add(spot.line, "transfer", line.dispatched)
-            line.dispatched = 0.0
+        if category in ("step", "idle") and not look.computes:
+            line.dispatched[category] += look.seconds
+        if line.is_reading:
+            for was, seconds in line.dispatched.items():
+                wall.rest.correct(was, "transfer", seconds)
+                self._add(spot.line, was, -seconds)
+                self._add(spot.line, "transfer", seconds)
+            line.dispatched.clear()
 
     def _add(self, line: str, category: str, seconds: float) -> None:
         key = (line, category)
@@ -349,7 +351,7 @@ class Clock:
 
     def dispatching(self, loop: str) -> HostLine | None:
         """Returns the seconds of dispatching that counted as steps, at the line with most; None if there were none."""
-        return self._spent(loop, {line: each.dispatched for line, each in self._in_jax.copy().items()})
+        return self._spent(loop, {line: each.dispatched.get("step", 0.0) for line, each in self._in_jax.copy().items()})
 
     def differences(self, loop: str) -> HostLine | None:
         """Returns the seconds in which SciPy took finite differences, at the line that had most of them taken."""

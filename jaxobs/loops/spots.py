@@ -1,7 +1,7 @@
 """Spots: where a thread was when the clock looked, with what the stack says of it. Each stack is read once."""
 
 import os
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from types import CodeType, FrameType
@@ -94,8 +94,8 @@ class InJax:
     """Looks in which it read an array that was being computed, ..."""
     reads: int = 0
     """... and in which it read one that was there."""
-    dispatched: float = 0.0
-    """Seconds of dispatching that counted as steps."""
+    dispatched: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    """Seconds of dispatching, by the category that they counted as."""
 
     @property
     def is_waiting(self) -> bool:

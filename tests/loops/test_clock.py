@@ -17,6 +17,7 @@ from helpers.threads import elsewhere
 from helpers.waiting import until
 
 from jaxobs import internals
+from jaxobs.loops.call_places import Place
 from jaxobs.loops.clock import FEWEST_LOOKS, MOST_SHOWN, Clock
 from jaxobs.loops.loop_outputs import LoopOutputs
 from jaxobs.loops.positions import IN_INPUT, IN_LIBRARY
@@ -224,8 +225,9 @@ def test_a_scope_that_is_open_comes_first(program: Program) -> None:
     assert program.spent() == {"init": 1.0, "checkpoint": 4.0, "input_wait": 2.0}
 
 
-def _spot(line: str, *, reads: bool) -> Spot:
-    return Spot(((_spot.__code__, 0),), line, in_jax=True, reads=reads, waits=False, innermost=(0, 0))
+def _spot(line: str, call: Place | None, *, reads: bool) -> Spot:
+    """A spot in JAX, in a function that this call calls; outside of all loops for no call."""
+    return Spot(((_spot.__code__, 0), *(call or ())), line, in_jax=True, reads=reads, waits=False, innermost=(0, 0))
 
 
 def test_what_a_line_dispatches_to_read_it_is_part_of_the_reading(
@@ -234,7 +236,9 @@ def test_what_a_line_dispatches_to_read_it_is_part_of_the_reading(
     """As elements that are read one by one; it is known with the first read. Other lines dispatch."""
     program.call()
     program.found()
-    spots = [_spot("a.py:1", reads=reads) for reads in (False, False, True, False)] + [_spot("a.py:2", reads=False)]
+    call = program.train.place
+    spots = [_spot("a.py:1", call, reads=reads) for reads in (False, False, True, False)]
+    spots.append(_spot("a.py:2", call, reads=False))
     monkeypatch.setattr(program.looks._spots, "of", lambda _: spots.pop(0))
     transfers = []
     for _ in range(5):
@@ -246,12 +250,26 @@ def test_what_a_line_dispatches_to_read_it_is_part_of_the_reading(
     assert program.looks.host_lines("another") == ()
 
 
+def test_operations_outside_of_all_loops_are_no_steps(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a conversion of the trained model; a line that turns out to read results dispatched them to read them."""
+    program.call()
+    program.found()
+    spots = [_spot("a.py:1", None, reads=False), *(_spot("a.py:2", None, reads=reads) for reads in (False, True))]
+    monkeypatch.setattr(program.looks._spots, "of", lambda _: spots.pop(0))
+    program.look(3.0)
+    program.look(2.0)
+    assert program.spent() == {"init": 1.0, "idle": 5.0}
+    program.look(1.0)
+    assert program.spent() == {"init": 1.0, "idle": 3.0, "transfer": 3.0}
+    assert program.looks.dispatching("train") is None
+
+
 def test_the_first_line_of_each_category_is_shown(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run of days that reads one by one for half a minute now: a small part, and the line that holds it up."""
     program.call()
     program.found()
     seconds = {"a.py:1": 9000.0, "a.py:2": 30.0, "a.py:3": 20.0}
-    spots = [_spot(line, reads=line != "a.py:1") for line in seconds]
+    spots = [_spot(line, program.train.place, reads=line != "a.py:1") for line in seconds]
     monkeypatch.setattr(program.looks._spots, "of", lambda _: spots.pop(0))
     for spent in seconds.values():
         program.look(spent)
@@ -261,9 +279,10 @@ def test_the_first_line_of_each_category_is_shown(program: Program, monkeypatch:
 def test_the_seconds_of_lines_add_up_to_the_account(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     """Seconds from before the loop was known count less if some became a compilation's, and dispatching may become
     reading. Lines with the most seconds are listed."""
-    spots = [_spot("a.py:1", reads=False), _spot("a.py:2", reads=False)]
-    monkeypatch.setattr(program.looks._spots, "of", lambda _: spots[0])
     program.call()
+    call = program.train.place
+    spots = [_spot("a.py:1", call, reads=False), _spot("a.py:2", call, reads=False)]
+    monkeypatch.setattr(program.looks._spots, "of", lambda _: spots[0])
     for _ in range(4):
         program.look(2.0)
         spots.reverse()
@@ -271,12 +290,12 @@ def test_the_seconds_of_lines_add_up_to_the_account(program: Program, monkeypatc
     program.found()
     assert program.lines() == [("a.py:1", "step", 2.5, 0.278), ("a.py:2", "step", 2.5, 0.278)]
     assert program.spent() == {"compile": 4.0, "step": 5.0}
-    spots[0] = _spot("a.py:1", reads=True)
+    spots[0] = _spot("a.py:1", program.train.place, reads=True)
     program.look(1.0)
     assert program.lines() == [("a.py:1", "transfer", 3.5, 0.35), ("a.py:2", "step", 2.5, 0.25)]
     assert program.spent() == {"compile": 4.0, "step": 2.5, "transfer": 3.5}
     for number in range(MOST_SHOWN):
-        spots[0] = _spot(f"b.py:{number}", reads=True)
+        spots[0] = _spot(f"b.py:{number}", call, reads=True)
         program.look(1.0 if number else 0.001)
     assert program.spent() == {"compile": 4.0, "step": 2.5, "transfer": 3.501 + MOST_SHOWN - 1}
     lines = [line for line, *_ in program.lines()]
@@ -285,7 +304,7 @@ def test_the_seconds_of_lines_add_up_to_the_account(program: Program, monkeypatc
 
 def test_an_array_that_has_just_arrived_was_waited_for(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     """At a line that mostly waits for a device, a read of what is there is the end of a wait; elsewhere, a read."""
-    monkeypatch.setattr(program.looks._spots, "of", lambda _: _spot("a.py:1", reads=True))
+    monkeypatch.setattr(program.looks._spots, "of", lambda _: _spot("a.py:1", program.train.place, reads=True))
     array = Array()
     program.call(output=array)
     program.found()
@@ -338,7 +357,8 @@ def test_reads_in_turns_of_a_usual_length_are_waits_of_the_host(
     program.call()
     program.found()  # looks once
     monkeypatch.setattr(program.looks, "_position", lambda *_: position)
-    spots = [_spot(f"a.py:{number % 3}", reads=number % 4 == 0) for number in range(FEWEST_LOOKS)]
+    call = program.train.place
+    spots = [_spot(f"a.py:{number % 3}", call, reads=number % 4 == 0) for number in range(FEWEST_LOOKS)]
     monkeypatch.setattr(program.looks._spots, "of", lambda _: spots.pop(0))
     for _ in range(FEWEST_LOOKS - 1):
         assert program.looks.host_wait("train") is None

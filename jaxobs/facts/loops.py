@@ -35,6 +35,8 @@ class HostLine:
     """Whether the line is a `sleep` in the loop itself, which keeps a pace."""
     called_back: bool = False
     """Whether a compiled program had this line run, as by `jax.pure_callback`."""
+    steps: int = 0
+    """Steps in which looks saw the thread there: many if each step takes the time, few if a part took it once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

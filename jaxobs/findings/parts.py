@@ -17,6 +17,9 @@ COMPILING = 15.0
 """Seconds that compiling takes in many a program, however short it runs."""
 SHORT = 5.0
 """Seconds of anything else but steps, together, that are ordinary: in a young process, or a short one."""
+EACH_STEP, FEWEST_STEPS = 1.0, 10
+"""Seconds of a line that are not ordinary although they are few, and the steps in which looks saw the line at least:
+each step takes them, and a longer run takes more."""
 STARTING = 30.0
 """Seconds of which nothing has to be known in a program without steps: it imports, reads data, computes once."""
 
@@ -91,7 +94,17 @@ def _span(seconds: Mapping[str, float], first: str, snapshot: Snapshot, of: str 
     rest["compile"] += seconds.get("trace", 0.0) + seconds.get("cache_load", 0.0)
     ordinary = {name: _ordinary(name, bool(worked), snapshot) for name in rest}
     short = sum(spent for name, spent in rest.items() if ordinary[name] == SHORT)
-    beyond = {each: rest[each] for each, most in ordinary.items() if (short if most == SHORT else rest[each]) > most}
+    each_step = {
+        line.category
+        for loop in snapshot.loops
+        for line in loop.lines
+        if line.seconds > EACH_STEP and line.steps >= FEWEST_STEPS
+    }
+    beyond = {
+        each: rest[each]
+        for each, most in ordinary.items()
+        if (short if most == SHORT else rest[each]) > most or (most == SHORT and each in each_step)
+    }
     whole = f"the time since the first {first}" if worked else "the time"
     return Span(of=of or whole, first=first, total=total, worked=worked, rest=rest, beyond=beyond)
 

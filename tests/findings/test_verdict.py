@@ -169,6 +169,14 @@ def test_an_account_without_findings(name: str) -> None:
     assert (result.verdict, result.headline, result.findings) == (given["verdict"], given["says"], ())
 
 
+@pytest.mark.parametrize(("seconds", "steps", "verdict"), [(1.5, 50, "watch"), (1.5, 3, "ok"), (0.5, 50, "ok")])
+def test_few_seconds_that_each_step_takes_are_not_ordinary(seconds: float, steps: int, verdict: str) -> None:
+    """A short run may wait once, as for its first batch; a line where many steps wait costs more in a longer run."""
+    waits = HostLine(line="a.py:2", category="input_wait", seconds=seconds, share=0.3, steps=steps)
+    loops = (LoopState(name="f", steps=900, lines=(waits,)),)
+    assert judged(wall=wall(init=2, step=4, input_wait=1.5), loops=loops).verdict == verdict
+
+
 def test_the_latest_minutes_count_too() -> None:
     """A run that went well for hours and starves now is not `ok`, nor is one that starved for most of its time."""
     day = wall(init=20, step=40_000, input_wait=590)

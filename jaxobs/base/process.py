@@ -72,8 +72,20 @@ class Processor:
         """Returns the seconds so far; None if the system does not say. Only while the thread is alive."""
         with suppress(OSError, ValueError):
             if self._file is not None:
-                ran, waited, _ = os.pread(self._file.number, 80, 0).split()
-                return (int(ran) + int(waited)) / 1e9
+                return sum(self._scheduled()) / 1e9
             if self._number is not None:
                 return time.clock_gettime(self._number)
         return None
+
+    def waited(self) -> float:
+        """Returns the seconds so far in which the thread waited for a processor; 0 if the system does not say."""
+        with suppress(OSError, ValueError):
+            return self._scheduled()[1] / 1e9
+        return 0.0
+
+    def _scheduled(self) -> tuple[int, int]:
+        """Returns the nanoseconds in which the thread ran, and in which it waited."""
+        if self._file is None:
+            return 0, 0
+        ran, waited, _ = os.pread(self._file.number, 80, 0).split()
+        return int(ran), int(waited)

@@ -14,6 +14,7 @@ from bisect import bisect_left
 from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
+from threading import get_ident
 from time import perf_counter
 from types import FrameType
 from typing import Protocol
@@ -37,6 +38,10 @@ EARLY_LOOKS, EARLY_LOOK_SECONDS = 200, 0.03
 """Looks with which it begins, and seconds between them: of a short program few would tell too little."""
 STEADY_LOOKS, STEADY_LOOK_SECONDS = 600, 0.3
 """After so many looks, within a minute, much is known and there are more seconds between them: 0.1 % of a core."""
+HELD_SECONDS = 0.00016
+"""A thread that wakes so late, and had a processor, waited for Python's lock, which another thread held."""
+NAPS = (0.005, 0.01, 0.02, 0.04)
+"""Naps until another thread holds it again, at most, in seconds."""
 QUIET_SECONDS = 10.0
 """After so long without a call it looks once in `QUIET_LOOK_SECONDS`."""
 QUIET_LOOK_SECONDS = 0.5
@@ -87,7 +92,9 @@ class Clock:
         self._ask_again, self._any_computes = 0.0, False
         self._processors: dict[int, Processor] = {}
         self.lines: dict[tuple[str, str], float] = {}
-        """Seconds by line and category."""
+        """Seconds by line and category, ..."""
+        self._met: dict[tuple[str, str], tuple[float, int]] = {}
+        """... and the last call before the latest look there, with the number of calls that looks came after."""
         self._backs: set[str] = set()
         """Lines that compiled programs had run."""
         self._in_jax: dict[str, InJax] = {}
@@ -101,6 +108,9 @@ class Clock:
         """Moments of looks while devices computed steps, and the seconds of all these looks until then."""
         if calls._wall is not None:
             calls._wall.rest.saw(None)  # what was before is in no look
+        self._own: Processor
+        self._waited = 0.0
+        """Seconds in which the clock's own thread waited for a processor."""
         self._stopped = threads.Event()
         self._thread = threads.Thread(target=self._run, name="jaxobs-clock")
         self._thread.start()
@@ -140,12 +150,31 @@ class Clock:
     # ------------------------------------------------------------------------------------- looking
 
     def _run(self) -> None:
+        self._own = Processor(get_ident())
         while not self._stopped.is_set():
+            until = perf_counter() + self._pause()
             with guarded("clock.outputs"):
-                self._outputs.settle_until(perf_counter() + self._pause())
+                self._outputs.settle_until(until)
             with guarded("clock"):
+                if self._was_held(perf_counter() - until):
+                    self._interrupt()
                 if not self._stopped.is_set():
                     self.look()
+
+    def _interrupt(self) -> None:
+        """Lets the other threads run on, and interrupts them.
+
+        A thread ran Python when it was time for a look, and has released Python's lock since, to wait or to compute. So
+        a look at once would see too many waits, and short work in Python hardly ever.
+        """
+        for most in NAPS:
+            if self._stopped.is_set() or self._was_held(threads.nap(random.uniform(0.0, most))):
+                return
+
+    def _was_held(self, late: float) -> bool:
+        """Returns whether this thread woke so late because another held Python's lock, and not for a processor."""
+        waited, self._waited = self._waited, self._own.waited()
+        return late - (self._waited - waited) > HELD_SECONDS
 
     def _pause(self) -> float:
         latest = self._calls.latest
@@ -203,7 +232,7 @@ class Clock:
         spot, latest = self._spots.of(frame), self._calls.latest
         called = 0.0 if latest is None else latest.latest
         computes = computes or spot.waits
-        runs = self._runs(thread, probe=not (computes or spot.in_jax))
+        runs = spot.runs or self._runs(thread, probe=not (computes or spot.in_jax))
         # A read of an array on the CPU has no frame, and the output of the last call is known of some calls only.
         blind = not (computes or runs or spot.in_jax or self._calls.threads - {thread})
         computes = computes or (blind and self._anything_computes())
@@ -290,6 +319,9 @@ class Clock:
     def _note(self, wall: Wall, look: Look, category: str) -> None:
         spot = look.spot
         self._add(spot.line, category, look.seconds)
+        called, met = self._met.get((spot.line, category), (0.0, 0))
+        if look.called != called and (spot.line, category) in self.lines:
+            self._met[spot.line, category] = look.called, met + 1
         if spot.called_back and len(self._backs) < MOST_LINES:
             self._backs.add(spot.line)
         if spot.differences:
@@ -345,7 +377,8 @@ class Clock:
         shown += [each for each in firsts if each[1] > LEAST_SECONDS and each not in shown]
         return tuple(
             HostLine(line=line, category=category, seconds=seconds, share=seconds / total, paces=line in paces,
-                     called_back=category == "idle" and line in self._backs)
+                     called_back=category == "idle" and line in self._backs,
+                     steps=self._met.get((line, category), (0.0, 0))[1])
             for (line, category), seconds in shown
         )  # fmt: skip
 

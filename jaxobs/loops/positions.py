@@ -21,6 +21,7 @@ _ITERATES = frozenset(("FOR_ITER", "GET_ITER"))
 _POOL = os.path.join("concurrent", "futures", "thread.py")
 _NAMES = frozenset(("LOAD_ATTR", "LOAD_DEREF", "LOAD_FAST", "LOAD_GLOBAL", "LOAD_METHOD", "LOAD_NAME"))
 _BACK = frozenset(number for number, name in enumerate(dis.opname) if "BACKWARD" in name)
+_INTERRUPTS = ("JUMP_BACKWARD", "RESUME")
 _LEAVES = ("JUMP_BACKWARD", "JUMP_FORWARD", "RAISE_", "RERAISE", "RETURN_CONST", "RETURN_VALUE")
 
 
@@ -62,6 +63,11 @@ def position(here: Place, call: Place) -> str | None:
 def iterates(code: CodeType, at: int) -> bool:
     """Returns whether an instruction is at a `for`, on the way to the next element."""
     return _name(code, at) in _ITERATES
+
+
+def interrupted(code: CodeType, at: int) -> bool:
+    """Returns whether a thread that is there was interrupted while it ran: Python looks for other threads there."""
+    return _name(code, at).startswith(_INTERRUPTS)
 
 
 def is_task(call: Place) -> bool:

@@ -1,5 +1,6 @@
 """Spots: where a thread was when the clock looked, with what the stack says of it. Each stack is read once."""
 
+import itertools
 import os
 from collections import defaultdict, deque
 from collections.abc import Collection, Sequence
@@ -44,6 +45,8 @@ class Spot:
     """Whether the thread waits for an array, and copies nothing."""
     innermost: tuple[int, int]
     """The instruction that the thread is at, by the number of its code."""
+    runs: bool = False
+    """Whether the thread is at an instruction that waits for nothing, and where other threads interrupt it."""
     pauses: CodeType | None = None
     """The innermost code, if it calls `sleep`."""
     called_back: bool = False
@@ -137,10 +140,11 @@ def _read(frame: FrameType) -> Spot:
     return Spot(
         place=place,
         line=_line(place),
-        in_jax=is_jax(place[0][0].co_filename),
+        in_jax=_in_jax(place),
         reads=waits or any(waits_for_array(code) for code, _ in place[:MOST_DEEP]),
         waits=waits,
         innermost=(id(place[0][0]), place[0][1]),
+        runs=positions.interrupted(*place[0]),
         pauses=place[0][0] if positions.calls(*place[0], "sleep") else None,
         called_back=any(calls_back(code) for code, _ in place),
         differences=_differences(frame, place),
@@ -151,6 +155,12 @@ def _line(place: Place) -> str:
     outside = [line for line in place if not runs_programs(line[0].co_filename)]
     users = next((line for line in outside if not is_plumbing(line[0].co_filename)), outside[0] if outside else None)
     return "" if users is None else f"{shown(users[0].co_filename)}:{positions.line_of(*users)}"
+
+
+def _in_jax(place: Place) -> bool:
+    """Returns whether the innermost code that is neither Python's own nor generated is JAX's."""
+    files = (code.co_filename for code, _ in place)
+    return any(map(is_jax, itertools.takewhile(runs_programs, files)))
 
 
 def _differences(frame: FrameType, place: Place) -> str:

@@ -1,5 +1,6 @@
 """Waiting for threads of ours at the program's end."""
 
+import random
 import subprocess
 import sys
 import textwrap
@@ -98,3 +99,47 @@ def test_a_lock_is_reentrant_and_hidden_from_who_replaces_locks() -> None:
         assert not took
     other.join(60.0)
     assert took == [True]
+
+
+def test_a_nap_ends_in_the_middle_of_what_others_do() -> None:
+    """Python runs for some milliseconds and naps for a moment, in turns: a usual wait would end in these moments."""
+    done, seen = threading.Event(), 0
+    work = compile("for _ in range(200_000): pass", "<work>", "exec")
+
+    def turns() -> None:
+        while not done.is_set():
+            exec(work)
+            time.sleep(0.0001)
+
+    thread, usual = threading.Thread(target=turns), sys.getswitchinterval()
+    thread.start()
+    for _ in range(100):
+        threads.nap(random.uniform(0.0, 0.005))
+        seen += sys._current_frames()[thread.ident or 0].f_code is work
+    done.set()
+    thread.join()
+    assert seen > 50 and sys.getswitchinterval() == usual
+
+
+@pytest.mark.parametrize("setting", ["fork", "set"])
+def test_a_nap_leaves_the_switch_interval_to_the_program(setting: str) -> None:
+    """A child has the usual one, and a program may set another during the nap."""
+    program = f"""
+    import os, sys, threading, time
+    from jaxobs.base import threads
+    thread = threading.Thread(target=threads.nap, args=(1.0,))
+    thread.start()
+    while sys.getswitchinterval() > 0.001:
+        time.sleep(0.001)
+    if {setting == "set"}:
+        sys.setswitchinterval(0.02)
+        thread.join()
+        print(sys.getswitchinterval())
+    elif os.fork():
+        os.wait()
+    else:
+        print(sys.getswitchinterval())
+        os._exit(sys.stdout.flush() or 0)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60)
+    assert done.stdout == {"fork": "0.005\n", "set": "0.02\n"}[setting], done.stderr

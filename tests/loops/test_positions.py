@@ -1,5 +1,6 @@
 """Position of a thread in a turn of a loop: in its input, in the call, at a line, or not in the loop."""
 
+import dis
 import sys
 import sysconfig
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +11,17 @@ import pytest
 from helpers.run_programs import programs
 
 from jaxobs.loops.call_places import Place, place
-from jaxobs.loops.positions import IN_CALL, IN_INPUT, IN_LIBRARY, IN_LOOP, _all_loops, calls, is_task, position
+from jaxobs.loops.positions import (
+    IN_CALL,
+    IN_INPUT,
+    IN_LIBRARY,
+    IN_LOOP,
+    _all_loops,
+    calls,
+    interrupted,
+    is_task,
+    position,
+)
 
 LOOPS = {
     "a generator": ("for x in generated():\n    step()", IN_INPUT),
@@ -140,6 +151,23 @@ def test_the_name_of_what_is_called() -> None:
     other = holder.other = named
     assert [named(), named(abs(len(LOOPS))), holder.named(max(1, 2))] == [True] * 3
     assert [other(), holder.other(named)] == [False] * 2
+
+
+def test_a_thread_is_interrupted_where_a_loop_or_a_function_begins_anew() -> None:
+    """There it waits for nothing; in a call it may."""
+
+    def called() -> None: ...
+
+    def loops() -> None:
+        for _ in range(10):
+            called()
+
+    at = {each.opname: each.offset for each in dis.get_instructions(loops)}
+    assert [interrupted(loops.__code__, at[name]) for name in ("JUMP_BACKWARD", "RESUME", "CALL")] == [
+        True,
+        True,
+        False,
+    ]
 
 
 def test_code_is_taken_apart_only_for_a_loop_or_a_name_in_it(monkeypatch: pytest.MonkeyPatch) -> None:

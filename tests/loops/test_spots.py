@@ -1,5 +1,6 @@
 """Spots: the stacks of real reads, and what they say."""
 
+import dis
 import functools
 import sys
 import threading
@@ -64,6 +65,26 @@ def test_what_sleeps_does_not_read() -> None:
     spot, array = _stack(lambda: time.sleep(0.3), Spots())
     assert not (spot.reads or spot.waits or spot.in_jax) and array is None
     assert spot.line.startswith(f"{__file__}:")
+
+
+@pytest.mark.parametrize(
+    ("files", "is_in_jax"),
+    [
+        (("<string>", dis.__file__, jax.__file__), True), ((jax.__file__,), True), (("<string>",), False),
+        ((__file__, jax.__file__), False), ((dis.__file__,), False), ((optimize.__file__, jax.__file__), False),
+    ],
+    ids=["generated, and Python's own", "its own", "generated", "the user's", "Python's own", "another library's"],
+)  # fmt: skip
+def test_what_jax_has_python_do_is_in_jax(files: tuple[str, ...], is_in_jax: bool) -> None:
+    """The files of the innermost functions, called by a line of this file."""
+    spots = Spots()
+    call: Callable[[], Spot] = lambda: spots.of(sys._getframe(1))  # noqa: E731
+    for file in files:
+        scope = {"call": call}
+        exec(compile("def made(): return call()", file, "exec"), scope)
+        call = scope["made"]
+    exec(compile("def user(): return call()", __file__, "exec"), scope := {"call": call})
+    assert scope["user"]().in_jax == is_in_jax
 
 
 def test_python_itself_has_no_line() -> None:

@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     diagnose.add_sources(parser)
     parser.add_argument(
         "-o", "--output", metavar="FILE",
-        help="where to write it: *.tar.gz, *.tgz or *.zip (default: incident-TIME.tar.gz in this directory)",
+        help="file to write: *.tar.gz, *.tgz or *.zip (default: incident-TIME.tar.gz in this directory)",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 

@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="A",
         help="the run before: its event log, a folder that XLA_FLAGS=--xla_dump_to wrote, or a profile",
     )
-    parser.add_argument("after", metavar="B", help="the same kind of the run after")
+    parser.add_argument("after", metavar="B", help="the same kind of file or folder, of the run after")
     parser.add_argument("--process", type=int, default=0, metavar="N", help="JAX's index of the process (default: 0)")
     parser.add_argument(
         "--loop", metavar="NAME", help="loop whose steps are compared (default: the one with the most time in A)"
@@ -43,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
         "--same", metavar="GROUP,...", default="",
-        help=f"what must be the same: {', '.join(GROUPS)} (`programs`: the lowered functions)",
+        help=f"groups that must be the same: {', '.join(GROUPS)} (`programs`: the lowered functions)",
     )  # fmt: skip
     group = parser.add_argument_group(
         "tolerances", "By how much a figure of B may be worse than that of A: a percentage such as 5%, or an amount."

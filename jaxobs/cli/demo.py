@@ -38,7 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     length.add_argument("--once", action="store_true", help="finish as fast as possible, for CI")
     length.add_argument(
         "--minutes", type=_minutes, default=DEFAULT_MINUTES, metavar="N",
-        help="how long to train at an easy pace (default: %(default)g)",
+        help="minutes to train, at an easy pace (default: %(default)g)",
     )  # fmt: skip
     parser.add_argument("--prometheus", action="store_true", help="start a local Prometheus that scrapes the demo")
     add_settings(parser, ["port", "addr", "event_log", "metrics_file"])

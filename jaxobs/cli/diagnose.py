@@ -17,8 +17,8 @@ HELP = "find the cause of an incident: event logs, metrics, processes, Prometheu
 FINE, FINDINGS = 0, 1
 
 _EPILOG = """\
-Each option can be given several times. Give what there is: the logs of all processes above all, for the one that
-reports an error is often a victim.
+Repeat the options for sources to give several files or addresses. Give all the evidence that you have, above all the
+logs of all processes: the process that reports an error is often a victim.
 Exit codes: 0 no fault, 1 a cause or a likely one was found, or the evidence is inconclusive, 2 usage."""
 _HEADLINES = {
     "cause": "Cause found.",
@@ -33,10 +33,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     add_sources(parser)
     parser.add_argument(
-        "--bundle", metavar="FILE", help="a file that `jaxobs bundle` wrote, alone: the diagnosis of that moment"
+        "--bundle", metavar="FILE", help="a file that `jaxobs bundle` wrote, without other sources"
     )
     parser.add_argument(
-        "--job", metavar="NAME", help="ask a Prometheus only about series and alerts with this label `job`"
+        "--job", metavar="NAME", help="only series and alerts of the Prometheus with this label `job`"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
@@ -91,7 +91,7 @@ def add_sources(parser: argparse.ArgumentParser, *, window: bool = True) -> None
         return
     parser.add_argument(
         "--window", type=float, default=diagnosis.WINDOW, metavar="SECONDS",
-        help="history that a Prometheus is asked for (default: %(default)g)",
+        help="seconds of history to query from a Prometheus (default: %(default)g)",
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ HELP = "check this machine before the job: versions, flags, devices, cache, limi
 FINE, FINDINGS = 0, 1
 
 _EPILOG = """\
-No accelerator is touched, unless --deep is given: then one program is compiled and run on it.
+The command does not use an accelerator, unless --deep is given: then it compiles and runs one program there.
 Exit codes: 0 fine, 1 there is a warning or worse, 2 usage."""
 _MARKS = {"ok": "ok", "info": "info", "warning": "WARNING", "critical": "CRITICAL"}
 
@@ -29,11 +29,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--all", action="store_true", help="also print the checks that found nothing wrong")
     parser.add_argument(
         "--deep", action="store_true",
-        help="also compile and run one program with an empty cache, on the accelerator: the true time of a first call",
+        help="also compile and run one program on the accelerator with an empty cache, to time a first call",
     )  # fmt: skip
     parser.add_argument(
         "--baseline", type=Path, metavar="FILE",
-        help="the output of --json on a good machine: also report what differs from it",
+        help="the output of --json on a good machine; also report the differences",
     )  # fmt: skip
     parser.add_argument(
         "--xla-dump", type=Path, nargs=2, metavar=("A", "B"),

@@ -24,7 +24,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--matcher", action="append", default=[], metavar="LABEL=VALUE", help="only targets with this label; repeatable"
     )
-    parser.add_argument("--function", action="append", default=[], metavar="REGEX", help="only these; repeatable")
+    parser.add_argument(
+        "--function", action="append", default=[], metavar="REGEX", help="only functions that match; repeatable"
+    )
     parser.add_argument(
         "--slos", type=Path, metavar="FILE", help="OpenSLO file with objectives in addition to the built-in ones"
     )

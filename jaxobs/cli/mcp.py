@@ -20,8 +20,9 @@ HELP = "serve tools for assistants, by the Model Context Protocol; they only rea
 FINE = 0
 
 _EPILOG = """\
-Without --http, it speaks over standard input and output: an assistant starts it. Only what the options name is read;
-an assistant gives names, never addresses or paths. Nothing can be changed, unless --actions names a policy.
+Without --http, the server uses standard input and output, and an assistant starts it. The server reads only the
+sources that the options name; an assistant gives names, never addresses or paths. It changes nothing without
+--actions.
 Exit codes: 0 the client has left, 2 usage."""
 _LEAST_TOKEN = 16
 
@@ -33,14 +34,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--reports", metavar="DIR", help="the directory with the agent's incident reports")
     parser.add_argument(
         "--actions", metavar="FILE",
-        help="policy of safe actions, for tools that do what it allows after a person has said yes; needs --reports",
+        help="policy of safe actions, for tools that act once a person has approved; needs --reports",
     )  # fmt: skip
     parser.add_argument("--job", metavar="NAME", default="unnamed", help="the job of the targets, for --actions")
     parser.add_argument(
         "--http", metavar="ADDR:PORT",
-        help="serve streamable HTTP at /mcp instead, for clients that send the token",
+        help="serve streamable HTTP at /mcp instead of standard input and output; clients must send the token",
     )  # fmt: skip
-    parser.add_argument("--token-file", metavar="FILE", help="the file with the token for --http, in one line")
+    parser.add_argument("--token-file", metavar="FILE", help="file with the token for --http, in one line")
     parser.add_argument(
         "--allow-host", metavar="NAME", action="append", default=[],
         help="a host name that requests may use, besides the address and loopback; repeatable",

@@ -33,10 +33,10 @@ _ADDRESS = re.compile(r"\w+://|:?\d+(/|$)|\[?[\w.:-]*\]?:\d+(/|$)")
 
 _FILES: tuple[tuple[str, str, Callable[[Reading, str], Iterable[bytes]]], ...] = (
     ("html", "one self-contained page: timelines, a flame graph by scope, tables", page.page),
-    ("pprof", "for pprof, Pyroscope and Speedscope, compressed", lambda found, _: [pprof.pprof(found.profile)]),
+    ("pprof", "compressed profile for pprof, Pyroscope and Speedscope", lambda found, _: [pprof.pprof(found.profile)]),
     (
         "perfetto",
-        "for Perfetto and chrome://tracing: operations, steps, compilations and idle time as tracks",
+        "trace for Perfetto and chrome://tracing: operations, steps, compilations and idle time as tracks",
         lambda found, _: (piece.encode() for piece in perfetto.perfetto(found)),
     ),
     ("folded", "folded stacks, for flame graphs", lambda found, _: [folded.folded(found.profile).encode()]),
@@ -47,14 +47,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments."""
     parser.add_argument(
         "source", metavar="TRACE|CAPTURE|URL|EVENTLOG",
-        help="a file *.xplane.pb, a directory of JAX's profiler or of `jaxobs.capture`, the address of a process, "
-        "which then traces some steps, or an event log that names captures",
+        help="a file *.xplane.pb, a directory of JAX's profiler or of `jaxobs.capture`, an event log that names "
+        "captures, or the address of a process, which then traces some steps",
     )  # fmt: skip
     parser.add_argument(
-        "--compare", metavar="OTHER", help="what got slower in OTHER, which may be anything that the first may be"
+        "--compare", metavar="OTHER", help="show what got slower in OTHER, which may be of any of these kinds"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    files = parser.add_argument_group("files", "What else to write; - is the standard output.")
+    files = parser.add_argument_group("files", "Further files to write; - is the standard output.")
     for name, about, _ in _FILES:
         files.add_argument(f"--{name}", metavar="FILE", help=about)
     parser.add_argument(

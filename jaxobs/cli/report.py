@@ -33,20 +33,20 @@ class ReportError(JaxobsError, OSError):
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments."""
     parser.add_argument(
-        "log", metavar="EVENTLOG", help="a file that --event-log wrote, even of a run that is still going"
+        "log", metavar="EVENTLOG", help="a file that --event-log wrote; the run may still be in progress"
     )
     parser.add_argument(
         "--out", metavar="FILE",
-        help="where to write it, `-` for standard output (default: next to the log, with the ending .html)",
+        help="file to write, or `-` for standard output (default: next to the log, with the ending .html)",
     )  # fmt: skip
     parser.add_argument(
         "--process", type=int, metavar="N", help="only the process with this JAX process index, or with this pid"
     )
     parser.add_argument(
         "--json", action="store_true",
-        help="print one JSON object: where the report is, and each process with its verdict",
+        help="print one JSON object: the path of the report, and each process with its verdict",
     )  # fmt: skip
-    parser.add_argument("--open", action="store_true", help="open it in the web browser")
+    parser.add_argument("--open", action="store_true", help="open the report in the web browser")
 
 
 def run(args: argparse.Namespace) -> int:

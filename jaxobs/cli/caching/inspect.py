@@ -25,7 +25,7 @@ MOST_REMOVED = 10
 NAME_WIDTH = 44
 
 _EPILOG = """\
-Entries are read in full and never loaded. Nothing is deleted: the command prints how to delete.
+The command reads entries in full and never loads them. It deletes nothing, but prints the commands that do.
 Exit codes: 0 fine, 1 problems, 2 usage."""
 
 

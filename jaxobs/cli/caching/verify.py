@@ -45,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="a reason that does not count as a failure; repeatable: " + ", ".join(verdicts.REASONS),
     )  # fmt: skip
     parser.add_argument("--quiet", action="store_true", help="hide the command's output, unless it fails")
-    parser.add_argument("--keep", action="store_true", help="keep the cache and the observations, and print where")
+    parser.add_argument("--keep", action="store_true", help="keep the cache and the observations, and print their path")
     parser.add_argument("--json", action="store_true", help="print one JSON object; the command then prints to stderr")
 
 

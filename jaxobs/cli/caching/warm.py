@@ -19,9 +19,9 @@ from jaxobs.views.terminal.text import duration, safe
 HELP = "compile into a cache what a run recorded in its event log"
 
 _EPILOG = """\
-Name the program with --script or --module. Only that is imported, a script without its `if __name__ == "__main__":`
-part; the log does not decide what. Run this where production runs: the same devices, versions, XLA_FLAGS and
-cache directory. --dry-run reports what the log asks for, from the log alone: it imports and runs nothing.
+Name the program with --script or --module. Only this program is imported, a script without its
+`if __name__ == "__main__":` part; names in the log import nothing. Run this in the environment of production: the same
+devices, versions, XLA_FLAGS and cache directory. --dry-run lists the functions in the log; it imports and runs nothing.
 
   jaxobs cache warm events.jsonl --dry-run
   JAX_COMPILATION_CACHE_DIR=/data/jax-cache jaxobs cache warm events.jsonl --script train.py
@@ -49,10 +49,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--script", metavar="FILE", help="load this script for functions of `__main__`")
     parser.add_argument(
         "--like", action="append", default=[], metavar="NAME=[MODULE:]MAKER",
-        help="a function that returns example arguments of NAME, for what a log cannot hold; repeatable",
+        help="a function that returns example arguments of NAME, if the log cannot hold them; repeatable",
     )  # fmt: skip
     parser.add_argument(
-        "--jobs", type=_jobs, metavar="N", help="how many to compile at once (default: the number of cores, at most 8)"
+        "--jobs", type=_jobs, metavar="N", help="functions to compile at once (default: the number of cores, at most 8)"
     )
     parser.add_argument("--dry-run", action="store_true", help="list what would be compiled, and run nothing")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

@@ -13,7 +13,7 @@ METRICS = (
            lambda s: [((reason,), n) for reason, n in s.cache.unsaved.items()], ("reason",),
            values=(("reason", tuple(reason for reason in UNSAVED if reason != "disabled")),)),
     Metric("jax_persistent_cache_saved_seconds_total",
-           "Compile time saved by cache hits: from the compile that jaxobs measured, otherwise JAX's whole seconds.",
+           "Compile time saved by cache hits: measured by jaxobs if possible, otherwise JAX's whole seconds.",
            lambda s: [((), s.cache.saved_seconds)]),
     Metric("jax_persistent_cache_bytes",
            "Size of the persistent cache's entries on disk; absent if its directory is not accessible.",

@@ -15,7 +15,7 @@ METRICS = (
            ("process_index", "process_count")),
     Metric("jax_run_info",
            ("The run that this process belongs to, if known: the setting run_id, else the job's coordinator; and how "
-            "the process before it ended, where there is a file that says so."),
+            "the process before it ended, if a file records it."),
            lambda s: [((s.process.run_id, s.process.last_exit), 1)], ("run_id", "last_exit"),
            values=(("last_exit", ("", *LAST_EXITS)),)),
     Metric("jax_processes", "Number of processes in the job that this one belongs to, as JAX counts them.",

@@ -41,14 +41,14 @@ METRICS = (
            _routes(lambda r: [((c, o), n) for c, by_outcome in r.requests.items() for o, n in by_outcome.items()]),
            ("route", "cold", "outcome"), values=(("cold", REQUEST_COLD), ("outcome", REQUEST_OUTCOMES))),
     Metric("jax_http_requests_total",
-           "Completed requests of a middleware by method and class of the status, which is empty without an answer.",
+           "Completed requests of a middleware, by method and status class; the class is empty without an answer.",
            _routes(_by_class), ("route", "method", "status"),
            values=(("method", HTTP_METHODS), ("status", STATUS_CLASSES))),
     Metric("jax_request_seconds", "Time from the start of a request to its last byte.",
            _routes(lambda r: [((c,), h) for c, h in r.seconds.items()]), ("route", "cold"), kind="histogram",
            values=(("cold", REQUEST_COLD),)),
     Metric("jax_request_waited_seconds",
-           "Requests that are not cold but were delayed by a compilation elsewhere in the process.",
+           "Wait of requests that are not cold but were delayed by a compilation elsewhere in the process.",
            _routes(lambda r: [((), (r.waited, r.waited_seconds))]), ("route",), kind="summary"),
     _histogram("jax_request_queue_seconds", lambda r: r.queue,
                "Time that requests spent in a queue, for those that report it."),
@@ -80,7 +80,7 @@ METRICS = (
     Metric("jax_requests_in_flight", "Requests that have started and not ended.",
            lambda s: [] if s.requests_in_flight is None else [((), s.requests_in_flight)]),
     Metric("jax_engine_requests",
-           "Requests in the batch of an inference engine, and those waiting for a place in it, as it reports them.",
+           "Requests in the batch of an inference engine, and those waiting for a place in it, as the engine reports.",
            lambda s: [
                ((each.engine, state), number)
                for each in s.engines
@@ -88,7 +88,7 @@ METRICS = (
            ],
            ("engine", "state"), values=(("state", ENGINE_STATES),)),
     Metric("jax_engine_kv_cache_ratio",
-           "Share of an inference engine's key-value cache that is in use, as it reports it.",
+           "Share of an inference engine's key-value cache that is in use, as the engine reports it.",
            lambda s: [((each.engine,), each.kv_cache_ratio) for each in s.engines if each.kv_cache_ratio is not None],
            ("engine",)),
 )  # fmt: skip

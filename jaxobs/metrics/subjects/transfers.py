@@ -5,7 +5,7 @@ from jaxobs.metrics.metric import Metric
 
 METRICS = (
     Metric("jax_host_transfers_total",
-           "Arrays moved between host and devices, by the line that moves them: with `transfers` or torch_xla.",
+           "Arrays moved between host and devices, by the line that moves them; needs `transfers` or torch_xla.",
            lambda s: [((each.site, each.direction), each.count) for each in s.transfers], ("site", "direction"),
            values=(("direction", DIRECTIONS),)),
     Metric("jax_host_transfer_bytes_total",

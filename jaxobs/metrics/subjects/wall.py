@@ -36,18 +36,18 @@ METRICS = (
     Metric("jax_time_seconds_total", "Time since the process was started, each second in exactly one category.",
            _seconds, ("category",), values=(("category", TIME_CATEGORIES),)),
     Metric("jax_goodput_ratio",
-           "Share of the time that went into steps: of this process, and of its run without lost work.", _goodput,
+           "Share of the time in steps: of this process, and of its run, where lost work does not count.", _goodput,
            ("scope",), values=(("scope", ("process", "run")),)),
     Metric("jax_run_lost_seconds",
-           "Time of the run with a run_id in which no process ran, and of repeated steps; at_risk is unsaved now.",
+           "Time that a run with a run_id lost: without a process (down), and in repeated steps; at_risk is unsaved now.",
            _run_losses, ("cause",), values=(("cause", RUN_LOSSES),)),
     Metric("jax_checkpoint_seconds",
-           ("Time of checkpoints: save is the time a save blocked the program, save_async the whole time of one in "
-            "the background."),
+           ("Time of checkpoints: `save` is the time that a save blocked the program, `save_async` the whole time of a "
+            "save in the background."),
            lambda s: [] if s.wall is None else [((name,), each) for name, each in s.wall.checkpoints.items()],
            ("operation",), kind="histogram", values=(("operation", CHECKPOINT_OPERATIONS),)),
     Metric("jax_checkpointed_bytes_total",
-           "Bytes of arrays that Orbax saved and restored: all that a job's processes did, reported by its first one.",
+           "Bytes of arrays that Orbax saved and restored, of all processes of a job, reported by its first process.",
            lambda s: [] if s.wall is None else [((name,), each) for name, each in s.wall.checkpoint_bytes.items()],
            ("operation",), values=(("operation", CHECKPOINT_OPERATIONS),)),
 )  # fmt: skip

@@ -32,12 +32,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments."""
     parser.epilog = _EPILOG
     add_sources(parser)
-    parser.add_argument(
-        "--bundle", metavar="FILE", help="a file that `jaxobs bundle` wrote, without other sources"
-    )
-    parser.add_argument(
-        "--job", metavar="NAME", help="only series and alerts of the Prometheus with this label `job`"
-    )
+    parser.add_argument("--bundle", metavar="FILE", help="a file that `jaxobs bundle` wrote, without other sources")
+    parser.add_argument("--job", metavar="NAME", help="only series and alerts of the Prometheus with this label `job`")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 

@@ -14,7 +14,6 @@ from bisect import bisect_left
 from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
-from threading import get_ident
 from time import perf_counter
 from types import FrameType
 from typing import Protocol
@@ -23,11 +22,11 @@ from jaxobs import internals
 from jaxobs.base import threads
 from jaxobs.base.arrivals import arrived
 from jaxobs.base.guard import guarded
-from jaxobs.base.process import Processor
 from jaxobs.facts.compilations import EAGER
 from jaxobs.facts.loops import HostLine, HostWait
 from jaxobs.loops.loop_outputs import LoopOutputs
 from jaxobs.loops.positions import IN_CALL, IN_INPUT, IN_LIBRARY, IN_LOOP, shared
+from jaxobs.loops.running import MOST_THREADS, Running
 from jaxobs.loops.seen import Seen
 from jaxobs.loops.spots import InJax, Look, Spot, Spots, awaited, calls_back, outermost
 from jaxobs.state.wall import Wall
@@ -38,22 +37,13 @@ EARLY_LOOKS, EARLY_LOOK_SECONDS = 200, 0.03
 """Looks with which it begins, and seconds between them: of a short program few would tell too little."""
 STEADY_LOOKS, STEADY_LOOK_SECONDS = 600, 0.3
 """After so many looks, within a minute, much is known and there are more seconds between them: 0.1 % of a core."""
-HELD_SECONDS = 0.00016
-"""A thread that wakes so late, and had a processor, waited for Python's lock, which another thread held."""
-NAPS = (0.005, 0.01, 0.02, 0.04)
-"""Naps until another thread holds it again, at most, in seconds."""
 QUIET_SECONDS = 10.0
 """After so long without a call it looks once in `QUIET_LOOK_SECONDS`."""
 QUIET_LOOK_SECONDS = 0.5
 MOST_EARLY = 4096
 """Looks at a thread that are kept as long as no loop is known, and at steps."""
-MOST_THREADS = 4
-BLOCKED, RUNS = 0.2, 0.8
-"""A thread that ran for a smaller part since the last look is blocked, and one that ran for a larger part runs."""
 ASK_PAUSE, MOST_ARRAYS = 300.0, 64
 """JAX is not asked for its newest arrays again for so many times what the last answer cost; how many are asked."""
-PROBE_SECONDS = 0.001
-"""Else it is looked whether the thread runs for so long."""
 USUAL = 1.5
 """A step continues as usual for so many times the median."""
 COMPUTED_LOOKS, COMPUTED_SECONDS, COMPUTED_PART = 8, 10.0, 0.9
@@ -90,7 +80,7 @@ class Clock:
         self._made = 0
         """Looks so far."""
         self._ask_again, self._any_computes = 0.0, False
-        self._processors: dict[int, Processor] = {}
+        self._running = Running()
         self.lines: dict[tuple[str, str], float] = {}
         """Seconds by line and category, ..."""
         self._met: dict[tuple[str, str], tuple[float, int]] = {}
@@ -108,9 +98,6 @@ class Clock:
         """Moments of looks while devices computed steps, and the seconds of all these looks until then."""
         if calls._wall is not None:
             calls._wall.rest.saw(None)  # what was before is in no look
-        self._own: Processor
-        self._waited = 0.0
-        """Seconds in which the clock's own thread waited for a processor."""
         self._stopped = threads.Event()
         self._thread = threads.Thread(target=self._run, name="jaxobs-clock")
         self._thread.start()
@@ -150,31 +137,14 @@ class Clock:
     # ------------------------------------------------------------------------------------- looking
 
     def _run(self) -> None:
-        self._own = Processor(get_ident())
         while not self._stopped.is_set():
             until = perf_counter() + self._pause()
             with guarded("clock.outputs"):
                 self._outputs.settle_until(until)
             with guarded("clock"):
-                if self._was_held(perf_counter() - until):
-                    self._interrupt()
+                self._running.interrupt(perf_counter() - until, self._stopped)
                 if not self._stopped.is_set():
                     self.look()
-
-    def _interrupt(self) -> None:
-        """Lets the other threads run on, and interrupts them.
-
-        A thread ran Python when it was time for a look, and has released Python's lock since, to wait or to compute. So
-        a look at once would see too many waits, and short work in Python hardly ever.
-        """
-        for most in NAPS:
-            if self._stopped.is_set() or self._was_held(threads.nap(random.uniform(0.0, most))):
-                return
-
-    def _was_held(self, late: float) -> bool:
-        """Returns whether this thread woke so late because another held Python's lock, and not for a processor."""
-        waited, self._waited = self._waited, self._own.waited()
-        return late - (self._waited - waited) > HELD_SECONDS
 
     def _pause(self) -> float:
         latest = self._calls.latest
@@ -232,7 +202,7 @@ class Clock:
         spot, latest = self._spots.of(frame), self._calls.latest
         called = 0.0 if latest is None else latest.latest
         computes = computes or spot.waits
-        runs = spot.runs or self._runs(thread, probe=not (computes or spot.in_jax))
+        runs = spot.runs or self._running.runs(thread, probe=not (computes or spot.in_jax))
         # A read of an array on the CPU has no frame, and the output of the last call is known of some calls only.
         blind = not (computes or runs or spot.in_jax or self._calls.threads - {thread})
         computes = computes or (blind and self._anything_computes())
@@ -263,19 +233,6 @@ class Clock:
             self._any_computes = bool(internals.computing(MOST_ARRAYS))
             self._ask_again = perf_counter() + ASK_PAUSE * (time.thread_time() - began)
         return self._any_computes
-
-    def _runs(self, thread: int, *, probe: bool) -> bool:
-        """Returns whether a thread is in Python or in a library's code, and not blocked; true if unknown."""
-        processor = self._processors.get(thread)
-        if processor is None:
-            if len(self._processors) >= MOST_THREADS:
-                self._processors.clear()
-            processor = self._processors[thread] = Processor(thread)
-        share = processor.share()
-        if probe and BLOCKED <= share <= RUNS:
-            time.sleep(PROBE_SECONDS)  # what it did for so long says little of what it does now
-            share = processor.share()
-        return share > 0.5
 
     # ------------------------------------------------------------------------------------- what it means
 

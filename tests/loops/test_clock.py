@@ -60,7 +60,7 @@ class Program:
         self.looks = Clock(self.calls, LoopOutputs())
         self.looks.stop()
         self.runs = False
-        self.looks._runs = lambda thread, *, probe: self.runs  # type: ignore[method-assign]
+        self.looks._running.runs = lambda thread, *, probe: self.runs  # type: ignore[method-assign]
 
     def look(self, seconds: float = 1.0) -> None:
         """Lets so many seconds pass; then the clock looks."""
@@ -414,28 +414,3 @@ def test_a_thread_looks_until_it_is_stopped() -> None:
     until(lambda: looks._made >= 3, lambda: looks._made)
     looks.stop()
     assert not looks._thread.is_alive()
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell of other threads")
-@pytest.mark.parametrize(("probe", "runs"), [(False, True), (True, False)])
-def test_a_thread_that_is_blocked_is_known_from_one_that_runs(probe: bool, runs: bool) -> None:
-    looks = Clock(Calls(None), LoopOutputs())
-    looks.stop()
-    stop = threading.Event()
-
-    def work() -> None:
-        while runs and not stop.is_set():
-            sum(range(1000))
-        stop.wait()
-
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    ident = thread.ident or 0
-
-    def found() -> bool:
-        time.sleep(0.02)
-        return looks._runs(ident, probe=probe)
-
-    until(lambda: found() is runs, found)
-    stop.set()
-    thread.join()

@@ -70,8 +70,9 @@ def test_what_sleeps_does_not_read() -> None:
 @pytest.mark.parametrize(
     ("files", "is_in_jax"),
     [
-        (("<string>", dis.__file__, jax.__file__), True), ((jax.__file__,), True), (("<string>",), False),
-        ((__file__, jax.__file__), False), ((dis.__file__,), False), ((optimize.__file__, jax.__file__), False),
+        (("<attrs generated>", dis.__file__, jax.__file__), True), ((jax.__file__,), True),
+        (("<attrs generated>",), False), ((__file__, jax.__file__), False), ((dis.__file__,), False),
+        ((optimize.__file__, jax.__file__), False),
     ],
     ids=["generated, and Python's own", "its own", "generated", "the user's", "Python's own", "another library's"],
 )  # fmt: skip

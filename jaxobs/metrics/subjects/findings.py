@@ -30,7 +30,7 @@ _MOST = 200
 METRICS = (
     Metric("jax_findings", "Active findings, by type; 0 for those that are over.", _findings, ("finding",)),
     Metric("jax_verdict_info",
-           ("The verdict on the process, with type and line of the worst finding, empty without a finding. The sentence "
-            "with the figures is at `/api/v1/verdict`, because in a label each figure would make a series."),
+           ("The verdict on the process, with type and line of the worst finding, empty without a finding. The "
+            "sentence with the figures is at `/api/v1/verdict`, because in a label each figure would make a series."),
            _worst, ("verdict", "finding", "where"), values=(("verdict", VERDICTS),)),
 )  # fmt: skip

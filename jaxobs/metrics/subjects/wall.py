@@ -39,7 +39,7 @@ METRICS = (
            "Share of the time in steps: of this process, and of its run, where lost work does not count.", _goodput,
            ("scope",), values=(("scope", ("process", "run")),)),
     Metric("jax_run_lost_seconds",
-           "Time that a run with a run_id lost: without a process (down), and in repeated steps; at_risk is unsaved now.",
+           "Time that a run with a run_id lost: without a process (down), in repeated steps; at_risk is unsaved now.",
            _run_losses, ("cause",), values=(("cause", RUN_LOSSES),)),
     Metric("jax_checkpoint_seconds",
            ("Time of checkpoints: `save` is the time that a save blocked the program, `save_async` the whole time of a "

@@ -19,13 +19,14 @@ _HEAD = """\
 <!-- Written by `python -m benchmarks.corpus --write`. Do not edit. -->
 # Causes: jaxobs compared with JAX's explainer
 
-Each row is a program of [the corpus](../benchmarks/corpus). It first compiles; then it does something that makes it
-recompile for one reason, or not at all. jaxobs is right if it reports that cause, once, with the argument's path and
-both values, and reports nothing if nothing compiles. Whether something compiled is counted separately, at JAX's own
-compiler entry. JAX's explainer (`jax_explain_cache_misses`) is right if its log names the kind of difference, in its
-own words, and logs no miss if nothing compiles. If it is right on no program of a cause, we read its log on JAX 0.6.0
-and 0.12 ourselves: it is silent about placements, layouts and options of `jit`, calls a function of a cleared cache
-`never seen`, and from JAX 0.11 on says `cache miss explanation unavailable` of a static argument.
+Each row is a program of [the corpus](../benchmarks/corpus). The program compiles first. Then it changes one thing that
+makes it recompile, or nothing. jaxobs is right if it reports that cause once, with the argument's path and both values,
+or reports nothing if nothing compiles. The corpus counts compilations separately, at JAX's own compiler entry.
+
+JAX's explainer (`jax_explain_cache_misses`) is right if its log names the kind of difference in its own words, or logs
+no miss if nothing compiles. For each cause on which the explainer is right in no program, we read its log on JAX 0.6.0
+and 0.12. The log says nothing about placements, layouts and options of `jit`. It calls a function of a cleared cache
+`never seen`. From JAX 0.11 on, it says `cache miss explanation unavailable` about a static argument.
 
 <!-- vale off -->
 

@@ -125,7 +125,8 @@ def test_only_records_of_first_runs_count(capsys: pytest.CaptureFixture[str], mo
     monkeypatch.setattr(table, "TRIED", {"d": FirstTry("wrong")})
     assert main.main(["--first-tries"]) == 0
     told, *each = capsys.readouterr().out.splitlines()
-    assert "for 3 programs, 1 of which are not kept here: 1 were right, 1 half right, 1 wrong" in told
+    assert told.startswith("For 3 programs,") and "; 1 of them" in told
+    assert "right on 1, half right on 1 and wrong on 1." in told
     assert each == ["a: right", "b: half: no loop", "d: wrong"]
 
 

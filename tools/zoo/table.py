@@ -137,9 +137,9 @@ def first_tries(entries: Mapping[str, Entry]) -> list[str]:
     known = {name: entry.first_try for name, entry in entries.items() if entry.first_try is not None} | TRIED
     outcomes = Counter(each.outcome for each in known.values())
     return [
-        f"The outcome of the first run, before jaxobs was changed, is on record for {len(known)} programs, "
-        f"{len(TRIED)} of which are not kept here: "
-        f"{outcomes['right']} were right, {outcomes['half']} half right, {outcomes['wrong']} wrong. "
+        f"For {len(known)} programs, somebody wrote down the right answer before jaxobs saw the program; {len(TRIED)} "
+        f"of them are not in this table. In the first run, jaxobs was right on {outcomes['right']}, half right on "
+        f"{outcomes['half']} and wrong on {outcomes['wrong']}. "
         "`python -m tools.zoo --first-tries` lists them.",
         *(f"{name}: {each.outcome}{each.note and f': {each.note}'}" for name, each in known.items()),
     ]

@@ -49,7 +49,7 @@ class AlertChoice(_Strict):
     """Changes to an alert."""
 
     enabled: bool = True
-    """Whether the alert is generated: one of the extended set is, once the file names it."""
+    """Whether the alert is generated. An alert of the extended set is generated if the file names it."""
     severity: Literal["critical", "warning", "info"] | None = None
     """Overrides the alert's own severity."""
     for_: str | None = None
@@ -91,7 +91,7 @@ class Site(_Strict):
     grouping: tuple[str, ...] = promql.GROUPING
     """Labels that distinguish jobs; a label that your targets don't have changes nothing."""
     functions: tuple[str, ...] = ()
-    """Regular expressions for the functions to look at; without any, all functions."""
+    """Regular expressions for the functions in the generated files; without any, all functions."""
     runbook_url: str = RUNBOOKS
     """Address of the runbooks; `/<AlertName>.md` is appended."""
     grafana_url: str = ""
@@ -101,11 +101,11 @@ class Site(_Strict):
     agent_url: str = "http://127.0.0.1:9465"
     """Address of `jaxobs agent`, to which Alertmanager sends alerts; an empty one leaves the agent out."""
     reports_url: str = ""
-    """Address at which people reach the agent: alerts link to its incidents of their job. Without it, nothing does."""
+    """Address at which people reach the agent; alerts link to the incidents of their job there, unless it is empty."""
     receivers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Destinations of `pager` and `tickets`, as Alertmanager's configuration has them, such as
-    `{"pager": {"pagerduty_configs": [...]}}`. One that lacks a destination makes Alertmanager refuse the file. With
-    `watchdog` an alert is generated that always fires, and goes there alone."""
+    `{"pager": {"pagerduty_configs": [...]}}`. Alertmanager refuses the file if a receiver lacks a destination. If you
+    name a receiver `watchdog`, an alert is generated that always fires, and only this receiver gets it."""
     scrape_interval: str = "30s"
     """How often Prometheus scrapes; the dashboards' shortest interval."""
     dashboards: Literal["v1", "v2"] = "v1"
@@ -122,7 +122,7 @@ class Site(_Strict):
     """Changes to objectives, by name."""
     latency: Mapping[str, float] = field(default_factory=dict)
     """Seconds within which requests are answered, by route; must be bounds of buckets of `jax_request_seconds`. Each
-    route gets an objective; without any there is none."""
+    route here gets an objective."""
     slos: tuple[Objective, ...] = ()
     """Your own objectives; in the file, the path of an OpenSLO file relative to it."""
 

@@ -196,9 +196,10 @@ def _site() -> str:
     example = (inspect.getdoc(sites) or "").partition("\n\n")[2]
     tables = {"": Site, "[prices]": Prices, "[alerts.NAME]": AlertChoice, "[objectives.NAME]": ObjectiveChoice}
     return (
-        f"{_HEAD}\n# The site file\n\nWhat your site can change in the generated files: "
-        "`jaxobs generate all --site FILE`, in TOML, or in YAML if the name ends in `.yaml` or `.yml`. An unknown "
-        f"name or an invalid value is rejected with its location. [How to use it]({page_url('docs/alerts.md')}).\n\n"
+        f"{_HEAD}\n# The site file\n\nA site file changes the generated files: "
+        "`jaxobs generate all --site FILE`. It is written in TOML, or in YAML if its name ends in `.yaml` or `.yml`. "
+        "jaxobs rejects an unknown name or an invalid value, with its location. "
+        f"[How to use it]({page_url('docs/alerts.md')}).\n\n"
         f"```toml\n{example.rstrip()}\n```\n" + "".join(_choices(name, kind) for name, kind in tables.items())
     )
 

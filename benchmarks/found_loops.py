@@ -25,6 +25,8 @@ LOOKS = 200
 MOST_OF_CORE = 0.1
 """Percent."""
 SIZE = 256
+PYTHON = 50_000
+"""Turns of Python in a step."""
 BATCH_SECONDS = 0.004
 
 
@@ -95,25 +97,33 @@ def _hook(effort: Effort) -> list[Figure]:
 
 
 def _looks(effort: Effort) -> list[Figure]:
-    """Looks at a loop that waits for its batches and reads its loss; they come as often as at the start of a program,
-    and are counted as often as in the steady state."""
+    """Looks at a loop that waits for its batches, runs Python and reads its loss, with the interruptions before them.
+
+    They come as often as at the start of a program, and are counted as often as in the steady state.
+    """
     import jax
     import jax.numpy as jnp
     import numpy as np
 
     import jaxobs
     from jaxobs.loops.clock import STEADY_LOOK_SECONDS, Clock
+    from jaxobs.loops.running import Running
 
     jaxobs.install(sample_interval=0.5)
     batches: queue.Queue[Any] = queue.Queue(2)
     costs: list[float] = []
     wanted = effort.rounds(LOOKS)
 
-    look = Clock.look
+    look, interrupt = Clock.look, Running.interrupt
+    started = 0.0
+
+    def begins(running: Running, late: float, stopped: Any) -> None:
+        nonlocal started
+        started = time.thread_time()
+        interrupt(running, late, stopped)
 
     def timed(clock: Clock) -> None:
         clock._made = 0  # for the next look to come as soon as at the start
-        started = time.thread_time()
         look(clock)
         costs.append(time.thread_time() - started)
 
@@ -131,8 +141,10 @@ def _looks(effort: Effort) -> list[Figure]:
     step = jax.jit(train)
     threading.Thread(target=load, daemon=True).start()
     w = jnp.ones((SIZE, SIZE))
-    with patch.object(Clock, "look", timed):
+    with patch.object(Running, "interrupt", begins), patch.object(Clock, "look", timed):
         while (batch := batches.get()) is not None:
+            for _ in range(PYTHON):
+                pass
             w, loss = step(w, batch)
             float(loss)
         jaxobs.uninstall()

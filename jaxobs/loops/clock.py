@@ -142,7 +142,8 @@ class Clock:
             with guarded("clock.outputs"):
                 self._outputs.settle_until(until)
             with guarded("clock"):
-                self._running.interrupt(perf_counter() - until, self._stopped)
+                if self._rests():
+                    self._running.interrupt(perf_counter() - until, self._stopped)
                 if not self._stopped.is_set():
                     self.look()
 
@@ -155,6 +156,11 @@ class Clock:
         else:
             seconds = STEADY_LOOK_SECONDS if self._made >= STEADY_LOOKS else LOOK_SECONDS
         return seconds * random.uniform(0.5, 1.5)
+
+    def _rests(self) -> bool:
+        """Returns whether a thread is charged, and in no scope."""
+        wall = self._calls._wall
+        return wall is not None and wall.thread is not None and wall.at_rest
 
     def look(self) -> None:
         """Looks once."""

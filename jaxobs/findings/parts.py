@@ -19,7 +19,7 @@ SHORT = 5.0
 """Seconds of anything else but steps, together, that are ordinary: in a young process, or a short one."""
 EACH_STEP, FEWEST_STEPS = 1.0, 10
 """Seconds of a line that are not ordinary although they are few, and the steps in which looks saw the line at least:
-each step takes them, and a longer run takes more."""
+each step takes them, and a longer run takes more. A `sleep` in the loop itself is meant."""
 STARTING = 30.0
 """Seconds of which nothing has to be known in a program without steps: it imports, reads data, computes once."""
 
@@ -98,7 +98,7 @@ def _span(seconds: Mapping[str, float], first: str, snapshot: Snapshot, of: str 
         line.category
         for loop in snapshot.loops
         for line in loop.lines
-        if line.seconds > EACH_STEP and line.steps >= FEWEST_STEPS
+        if line.seconds > EACH_STEP and line.steps >= FEWEST_STEPS and not line.paces
     }
     beyond = {
         each: rest[each]

@@ -173,8 +173,10 @@ def test_an_account_without_findings(name: str) -> None:
 def test_few_seconds_that_each_step_takes_are_not_ordinary(seconds: float, steps: int, verdict: str) -> None:
     """A short run may wait once, as for its first batch; a line where many steps wait costs more in a longer run."""
     waits = HostLine(line="a.py:2", category="input_wait", seconds=seconds, share=0.3, steps=steps)
-    loops = (LoopState(name="f", steps=900, lines=(waits,)),)
-    assert judged(wall=wall(init=2, step=4, input_wait=1.5), loops=loops).verdict == verdict
+    loop, times = LoopState(name="f", steps=900, lines=(waits,)), wall(init=2, step=4, input_wait=1.5)
+    assert judged(wall=times, loops=(loop,)).verdict == verdict
+    pauses = replace(loop, lines=(replace(waits, paces=True),))
+    assert judged(wall=times, loops=(pauses,)).verdict == "ok", "a sleep in the loop itself"
 
 
 def test_the_latest_minutes_count_too() -> None:

@@ -50,7 +50,7 @@ _get_ident = _original(_thread, "get_ident")
 
 
 _usual: float | None = None
-"""The switch interval, while another one is set."""
+"""The program's switch interval, during a `nap`."""
 
 
 class RLock:
@@ -132,9 +132,9 @@ def nap(seconds: float) -> float:
 
 
 def _restore() -> None:
-    """Sets the switch interval as it was, unless somebody has set another."""
+    """Sets the switch interval as it was, unless the program has set another."""
     global _usual
-    if _usual is not None and sys.getswitchinterval() <= SWITCH_SECONDS:
+    if _usual is not None and abs(sys.getswitchinterval() - SWITCH_SECONDS) < 1e-6:  # Python keeps microseconds
         sys.setswitchinterval(_usual)
     _usual = None
 

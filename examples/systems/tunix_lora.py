@@ -8,19 +8,37 @@ import qwix
 from flax import nnx
 from tunix.sft.peft_trainer import PeftTrainer, TrainingConfig, TrainingInput
 
-TOKENS, LENGTH, WIDTH = 128, 32, 64
+TOKENS, LENGTH, WIDTH, HEADS = 128, 32, 64, 4
+
+
+class Block(nnx.Module):
+    def __init__(self, rngs):
+        self.norm = nnx.RMSNorm(WIDTH, rngs=rngs)
+        self.queries_keys_values = nnx.Linear(WIDTH, 3 * WIDTH, use_bias=False, rngs=rngs)
+        self.mixed = nnx.Linear(WIDTH, WIDTH, use_bias=False, rngs=rngs)
+        self.up = nnx.Linear(WIDTH, 4 * WIDTH, rngs=rngs)
+        self.down = nnx.Linear(4 * WIDTH, WIDTH, rngs=rngs)
+
+    def __call__(self, x):
+        heads = self.queries_keys_values(self.norm(x)).reshape(*x.shape[:2], 3, HEADS, -1)
+        queries, keys, values = jnp.moveaxis(heads, 2, 0)
+        scores = jnp.einsum("bqhd,bkhd->bhqk", queries, keys) / np.sqrt(WIDTH / HEADS)
+        scores = jnp.where(np.tri(x.shape[1], dtype=bool), scores, -np.inf)
+        seen = jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(scores), values)
+        x = x + self.mixed(seen.reshape(x.shape))
+        return x + self.down(nnx.gelu(self.up(x)))
 
 
 class Model(nnx.Module):
     def __init__(self, rngs):
         self.embedding = nnx.Embed(TOKENS, WIDTH, rngs=rngs)
-        self.layers = nnx.List([nnx.Linear(WIDTH, WIDTH, rngs=rngs) for _ in range(4)])
+        self.layers = nnx.List([Block(rngs) for _ in range(2)])
         self.out = nnx.Linear(WIDTH, TOKENS, rngs=rngs)
 
     def __call__(self, tokens):
-        x = jnp.cumsum(self.embedding(tokens), axis=1) / np.arange(1, tokens.shape[1] + 1)[None, :, None]
+        x = self.embedding(tokens)
         for layer in self.layers:
-            x = x + nnx.relu(layer(x))
+            x = layer(x)
         return self.out(x)
 
 

@@ -184,6 +184,8 @@ class LargePart(NamedTuple):
     """Whether the loop is held up for more than half of the time."""
     paces: bool
     """Whether the line is a pause of the loop itself."""
+    steps: int
+    """Steps in which looks saw the thread at the line."""
 
 
 def large(snapshot: Snapshot, category: str) -> LargePart | None:
@@ -199,7 +201,7 @@ def large(snapshot: Snapshot, category: str) -> LargePart | None:
         return None
     share = f"{percent(beyond / span.total)} of {span.of}"
     seconds = sum(wall.seconds.get(each, 0.0) for each in same)
-    return LargePart(line[0], line[1].line, seconds, share, beyond > span.total / 2, line[1].paces)
+    return LargePart(line[0], line[1].line, seconds, share, beyond > span.total / 2, line[1].paces, line[1].steps)
 
 
 def line_of(category: str, snapshot: Snapshot) -> tuple[LoopState, HostLine] | None:

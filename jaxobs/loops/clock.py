@@ -243,7 +243,13 @@ class Clock:
     # ------------------------------------------------------------------------------------- what it means
 
     def _category(self, look: Look) -> str:
-        """Returns the category of a look's seconds."""
+        """Returns the category of a look's seconds; data that is saved holds the program up as a checkpoint does."""
+        category = self._work(look)
+        loop = next((each.place for each in self._loops if each.place is not None), None)
+        saves = category in ("idle", "input_wait", "transfer") and loop is not None and look.spot.is_saving(loop)
+        return "checkpoint" if saves else category
+
+    def _work(self, look: Look) -> str:
         spot = look.spot
         if spot.called_back:
             return "idle"
@@ -262,7 +268,8 @@ class Clock:
         line = self._in_jax.get(spot.line, InJax())
         if (spot.reads and not line.is_waiting) or (spot.in_jax and line.is_reading):
             return "transfer"
-        dispatches = spot.line in self._in_jax and self._loops[0].name == EAGER  # its Python is between operations
+        dispatches = self._loops[0].name == EAGER or line.dispatched["step"] > self.lines.get((spot.line, "idle"), 0.0)
+        dispatches = dispatches and spot.line in self._in_jax  # its Python is between operations
         if spot.reads or at == IN_CALL or dispatches or (spot.in_jax and at is not None):
             return work
         if at is None or (at == IN_LOOP and look.runs):
@@ -313,7 +320,7 @@ class Clock:
         line.looks += 1
         line.waits += spot.reads and look.computes
         line.reads += spot.reads and not look.computes
-        if category in ("step", "idle") and not look.computes:
+        if category in ("step", "idle") and not (look.computes or spot.sends):
             line.dispatched[category] += look.seconds
         if line.is_reading:
             for was, seconds in line.dispatched.items():

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import re
 from collections import defaultdict, deque
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,10 @@ WAITS = 2 / 3
 a busy machine both threads go on when the device is done."""
 FEWEST_PARAMETERS = 8
 """A gradient from JAX costs a few evaluations; differences cost one for each parameter."""
+_SAVES = re.compile(r"_*(save|dump$|dump_|write_(array|checkpoint)|to_(csv|hdf|npz|parquet|pickle)|tofile|fsync)")
+"""Names of functions that write data into files, as of NumPy, `pickle`, h5py, pandas, safetensors and users."""
+_NO_FRAME = frozenset(("dump", "fsync", "tofile"))
+"""Functions of these that are written in C, so that the stack has their call alone."""
 _SCIPY = os.path.join("scipy", "optimize", "_")
 _DIFFERENCES = {"_dense_difference": None, "leastsq": "_lmdif"}
 """Functions of SciPy that take finite differences, and the one that they call for it, if it is not Python."""
@@ -49,11 +54,19 @@ class Spot:
     """Whether the thread is at an instruction that waits for nothing, and where other threads interrupt it."""
     pauses: CodeType | None = None
     """The innermost code, if it calls `sleep`."""
+    sends: bool = False
+    """Whether the thread sends an array to a device."""
+    saves: int = 0
+    """Number of frames from the outermost to the innermost function that saves data into a file; 0 if none does."""
     called_back: bool = False
     """Whether a compiled program has called Python back, as by `jax.pure_callback`."""
     differences: str = ""
     """The user's line that has SciPy estimate derivatives by finite differences; empty if none does."""
     _positions: dict[int, tuple[Place, str | None]] = field(default_factory=dict)
+
+    def is_saving(self, call: Place) -> bool:
+        """Returns whether the thread saves data, within a function that the loop of this call calls, or behind it."""
+        return self.saves > positions.shared(self.place, call) + 1
 
     def position(self, call: Place) -> str | None:
         """See `positions.position`."""
@@ -146,6 +159,8 @@ def _read(frame: FrameType) -> Spot:
         innermost=(id(place[0][0]), place[0][1]),
         runs=positions.interrupted(*place[0]),
         pauses=place[0][0] if positions.calls(*place[0], "sleep") else None,
+        sends=any("device_put" in code.co_name and is_jax(code.co_filename) for code, _ in place),
+        saves=_saves(place),
         called_back=any(calls_back(code) for code, _ in place),
         differences=_differences(frame, place),
     )
@@ -161,6 +176,15 @@ def _in_jax(place: Place) -> bool:
     """Returns whether the innermost code that is neither Python's own nor generated is JAX's."""
     files = (code.co_filename for code, _ in place)
     return any(map(is_jax, itertools.takewhile(runs_programs, files)))
+
+
+def _saves(place: Place) -> int:
+    for depth, (code, at) in enumerate(place):
+        if any(positions.calls(code, at, name) for name in _NO_FRAME.intersection(code.co_names)):
+            return len(place) - depth + 1
+        if _SAVES.match(code.co_name):
+            return len(place) - depth
+    return 0
 
 
 def _differences(frame: FrameType, place: Place) -> str:

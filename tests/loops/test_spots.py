@@ -2,6 +2,8 @@
 
 import dis
 import functools
+import json
+import pickle
 import sys
 import threading
 import time
@@ -14,6 +16,7 @@ import numpy as np
 import pytest
 from scipy import optimize  # type: ignore[import-untyped]
 
+from jaxobs.loops import call_places
 from jaxobs.loops.spots import MOST_SPOTS, Spot, Spots, awaited
 
 
@@ -86,6 +89,47 @@ def test_what_jax_has_python_do_is_in_jax(files: tuple[str, ...], is_in_jax: boo
         call = scope["made"]
     exec(compile("def user(): return call()", __file__, "exec"), scope := {"call": call})
     assert scope["user"]().in_jax == is_in_jax
+
+
+class _File:
+    """A file of a bucket, as `pickle` and NumPy write into it."""
+
+    def __init__(self, at: Callable[[], None]) -> None:
+        self._at = at
+
+    def write(self, data: Any) -> int:
+        self._at()
+        return len(data)
+
+
+def _save_state(at: Callable[[], None]) -> None:
+    at()
+
+
+def _log(at: Callable[[], None]) -> None:
+    at()
+
+
+@pytest.mark.parametrize(
+    ("work", "saves"),
+    [
+        (lambda at: pickle.dump([1.0], _File(at)), True), (lambda at: np.save(_File(at), np.ones(3)), True),
+        (lambda at: json.dump({"a": 1}, _File(at)), True), (_save_state, True), (_log, False),
+        (lambda at: json.dumps({}, default=at()), False),
+    ],
+    ids=["pickle", "NumPy", "JSON", "the user's", "the user's log", "JSON in memory"],
+)  # fmt: skip
+def test_a_save_is_known_by_its_function(work: Callable[[Callable[[], None]], Any], saves: bool) -> None:
+    """Within what the loop calls; a loop that is in such a function itself trains."""
+    spots, found, call = Spots(), set[tuple[bool, bool]](), call_places.place(sys._getframe(0))
+
+    def at() -> None:
+        spot = spots.of(sys._getframe(1))
+        found.add((spot.is_saving(call), spot.is_saving(spot.place)))
+
+    for _ in range(2):
+        work(at)
+    assert found == {(saves, False)}
 
 
 def test_python_itself_has_no_line() -> None:

@@ -34,5 +34,5 @@ def test_time_goes_where_a_stopwatch_says(name: str, tmp_path: Path) -> None:
         assert computed <= 0.7 * measured["transfer"]
         measured["step"] += computed
         measured["transfer"] -= computed
-    for category in ("step", "eval", "input_wait", "transfer"):
+    for category in ("step", "eval", "input_wait", "transfer", "checkpoint"):
         assert told[category] == pytest.approx(measured.get(category, 0.0), abs=most), (measured, late, told)

@@ -17,7 +17,7 @@ LEAST_SHARE = 0.05
 BYTES_PER_SECOND = 10e9
 """... copying if it is as fast as memory and interconnects allow."""
 FEW_CHECKPOINTS = 4
-"""Checkpoint operations that a program may make at its start and its end alone."""
+"""Checkpoint operations, or steps after which looks saw a save, that a program may have at its start and end alone."""
 LETS_GO = 12
 """A minute of looks: a share near the bound comes and goes."""
 
@@ -31,13 +31,14 @@ _WHAT = {
         "Python outside of JAX",
         "Move this work into the compiled step, or to a thread that prepares the next step while the devices compute. "
         "What the step calls back (`jax.pure_callback`, `jax.debug.print`) holds the devices up: write it in JAX, or "
-        "call it less often. Call a library's prediction once for many rows. If it is a checkpoint, save less often, "
-        "uncompressed, or in another thread; mark it, or an evaluation, with `jaxobs.phase`.",
+        "call it less often. Call a library's prediction once for many rows. If it is an evaluation or a checkpoint, "
+        "mark it with `jaxobs.phase`.",
     ),
     "checkpoint": (
-        "Saving and restoring checkpoints",
+        "Saving and restoring files or checkpoints",
         "Save every so many minutes. Do not wait for each save: an asynchronous one continues while the devices "
-        "compute, so call `wait_until_finished` only at the end.",
+        "compute, so call `wait_until_finished` only at the end. A file that you write yourself can be written in "
+        "another thread, and uncompressed.",
     ),
 }
 """The parts of the time, how bad they are, and what to do; Python may be all that a program is about."""
@@ -71,8 +72,7 @@ def find(scene: Scene) -> Iterator[Case]:
     held = _held(scene.snapshot)
     for category, (what, advice) in _WHAT.items():
         part = parts.large(scene.snapshot, category)
-        operations = scene.snapshot.wall.checkpoints.values() if scene.snapshot.wall is not None else ()
-        is_often = category != "checkpoint" or sum(sum(each.counts) for each in operations) > FEW_CHECKPOINTS
+        is_often = category != "checkpoint" or _saves(scene.snapshot, part) > FEW_CHECKPOINTS
         if part is not None and (category != "idle" or _goes_on(part.loop, scene.time)):
             within = held.pop("callbacks", None) if category == "idle" else None
             told = "" if within is None or within.where == part.where else f" {within.summary}"
@@ -89,6 +89,11 @@ def find(scene: Scene) -> Iterator[Case]:
         held.pop("callbacks", None)  # Python outside of JAX has it, or has it as soon as it is not short
     if held and _goes_on(_most(scene.snapshot), scene.time):
         yield from held.values()
+
+
+def _saves(snapshot: Snapshot, part: parts.LargePart | None) -> int:
+    operations = snapshot.wall.checkpoints.values() if snapshot.wall is not None else ()
+    return max(sum(sum(each.counts) for each in operations), 0 if part is None else part.steps)
 
 
 def _held(snapshot: Snapshot) -> dict[str, Case]:

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 from jaxobs.facts.compilations import EAGER
+from jaxobs.facts.loops import HostLine
 from jaxobs.findings.cases import Case, Scene
 from jaxobs.findings.compilations.support.case import duration
-from jaxobs.findings.parts import percent
+from jaxobs.findings.parts import percent, spans
 
 NAME = "unjitted_operations"
 NEEDS = Scene
@@ -14,8 +15,9 @@ LEAST_SHARE = 0.2
 """Share of the time since the first turn."""
 LARGE_SHARE = 0.5
 LEAST_SECONDS = 5.0
-PROGRAMS = 24
-"""Single operations that are compiled in a loop that also calls jitted functions."""
+PROGRAMS = 4
+"""Single operations that compile in a program whose loop also calls jitted functions: a batch that is sent to a device
+may compile one or two."""
 
 
 def find(scene: Scene) -> Iterator[Case]:
@@ -27,17 +29,24 @@ def find(scene: Scene) -> Iterator[Case]:
             continue
         yield Case(
             function=EAGER,
-            severity="warning" if took.share > LARGE_SHARE else "info",
+            severity="warning" if took.share > LARGE_SHARE or _is_most(took, scene) else "info",
             summary=(
                 f"A loop calls operations one by one, outside any jitted function. Dispatching them takes "
                 f"{percent(took.share)} of the time since the first turn, above all at {took.line}."
             ),
             advice=(
                 "Put the body of the loop into one function under `jax.jit`, with `jax.vmap` and `jax.grad` inside: "
-                "the host then dispatches one program for each turn, and XLA fuses the operations."
+                "the host then dispatches one program for each turn, and XLA fuses the operations. If the body is "
+                "under `jax.jit` already, `jax_disable_jit` is on: turn it off."
             ),
             where=took.line,
             seconds=took.seconds,
             evidence=[f"{each.line}: {duration(each.seconds)}" for each in loop.lines if each.category == "step"][:3],
             data={"share": took.share},
         )
+
+
+def _is_most(took: HostLine, scene: Scene) -> bool:
+    """Returns whether devices compute for less than half of the time, and dispatching is the largest other part."""
+    whole = spans(scene.snapshot)[:1]
+    return any(each.share - took.share < LARGE_SHARE and took.seconds > max(each.rest.values()) for each in whole)

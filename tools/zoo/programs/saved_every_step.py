@@ -54,7 +54,7 @@ for number in range(120):
     x = random.normal(size=(256, 64)).astype(np.float32)
     params, state, loss = train_step(params, state, x)
     jax.block_until_ready(params)
-    #: input_wait
+    #: checkpoint
     save(number, params)
 #: other
 print(f"loss {loss:.3f}, {bucket.uploaded / 2**20:.0f} MiB uploaded")

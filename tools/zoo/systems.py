@@ -120,13 +120,16 @@ def _block(found: re.Match[str], text: str) -> str:
 
 
 def _shown(text: str, titles: list[str]) -> str:
-    """The lines above the first title, and the sections with these titles, without the evidence of findings."""
+    """The lines above the first title, and the sections with these titles, without the evidence of findings.
+
+    Pauses of the garbage collector, which each run has others of or none, are left out.
+    """
     shown, keep, evidence = [], True, False
     for line in text.strip("\n").splitlines():
         if "───" in line and (title := line.strip(" ─").partition(" ──")[0].strip()):
             keep = any(title.startswith(each) for each in titles if each)
         evidence = line.startswith("   - ") or (evidence and line.startswith("   "))
-        if keep and not evidence:
+        if keep and not evidence and "pauses of the garbage collector" not in line:
             shown.append(line.removeprefix(" ").rstrip())
     return re.sub(r"\n{3,}", "\n\n", "\n".join(shown)).strip("\n")
 

@@ -176,6 +176,14 @@ _BEGINS = re.compile("(?i:restor|resum)(?:e|ing|ed)|Starting (?:training|engine|
 """What a process says that has started already, and now takes up its work."""
 
 
+_SUCCESS = re.compile(
+    r"^(?!.*\b(?:rank|worker|child|task|node|pod|container|process|pid|subprocess)\b).*"
+    r"\bexit(?:ed)?(?: with)?(?: exit)?(?: code| status)?[ :=]+0\b",
+    re.IGNORECASE,
+)
+"""How a program says that it ends well, and not that another one did: it has handled what it told before."""
+
+
 def went_on(course: Courses, sign: Observation) -> Observation | None:
     """The step that the same process made after a sign without having been started again: it survived that.
 
@@ -186,7 +194,7 @@ def went_on(course: Courses, sign: Observation) -> Observation | None:
     is_first = True
     for each in course.get((sign.source, sign.process), ()):
         if each.kind == END:
-            if each.place > sign.place and sign.level == "W" and not sign.name:
+            if each.place > sign.place and ((sign.level == "W" and not sign.name) or _SUCCESS.search(each.text)):
                 return each
             continue
         if each.place <= sign.place:

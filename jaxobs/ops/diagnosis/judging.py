@@ -117,7 +117,8 @@ def _case(name: str, known: Knowledge, evidence: Evidence, course: Courses) -> C
         passes &= not each.name.startswith(INTERNAL)
         is_weak = all(sign.weak for sign in signs)
         at_the_end = ((passes and known.role == SYMPTOM) or is_weak) and had_ended(course, each)
-        if at_the_end or (passes and went_on(course, each)) or (known.impact == ENDED and outlived(course, each)):
+        survived = passes and each.name != FATAL and went_on(course, each)
+        if at_the_end or survived or (known.impact == ENDED and outlived(course, each)):
             case.passed.append(each)
         elif not is_weak:
             case.strong.append(each)

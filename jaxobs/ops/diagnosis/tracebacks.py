@@ -33,7 +33,7 @@ _ASKS = re.compile(
 """How a message says what to do about it."""
 _OF_NO_USE = re.compile(
     r"uninstall the failing plugin package|\breport\b|\bissue\b|\bfor more (?:info|details)|"
-    r"^(?:For|See) |\b(?:JAX_TRACEBACK_FILTERING|TF_CPP|faulthandler|"
+    r"^(?:For|See) |\w*(?i:traceback_filtering)|\b(?:TF_CPP|faulthandler|"
     r"XLA_PYTHON_CLIENT_\w+=false to)\b|\bbug\b|^(?:please )?see\b|\bfirst jitted in\b",
     re.IGNORECASE,
 )

@@ -25,6 +25,7 @@ from jaxobs.ops.diagnosis.gathering.literals import gate
 from jaxobs.ops.diagnosis.gathering.log_lines import LogLine, parse_all
 from jaxobs.ops.diagnosis.gathering.log_times import either, of_the_past
 from jaxobs.ops.diagnosis.gathering.paces import Pace
+from jaxobs.ops.diagnosis.gathering.pytest_output import as_python
 from jaxobs.ops.diagnosis.gathering.traced import MOST_CODE, Tracebacks, ends_a_message, is_bare, is_of_a_call
 from jaxobs.ops.diagnosis.gathering.whose import cancelled_job, host_of, process_of, settled
 
@@ -125,7 +126,7 @@ def read(
     processes: set[str] = set()
     count = 0
     try:
-        numbered = entries(list(lines), year)
+        numbered = as_python(entries(list(lines), year))
         names, gaps = column([text for _, text in numbered], year), deque(lines.gaps)
         for number, text, is_quoted in _with_fences(numbered, lambda text: _parsed(text, names, year)[0].message):
             count += bool(text.strip())

@@ -37,11 +37,14 @@ _OF_CELL = re.compile(
 _OF_RICH = re.compile(r"\u2502 *\u2771 *\d+ [ \u2502]*| *\u2502$|\u2502(?! *\u2771).*")
 """What is around the line of code in a traceback of Rich, and the whole of its other lines."""
 _RAISED = re.compile(
-    r"(?P<type>(?:[A-Za-z_][\w]*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Iteration|Timeout|Warning)?|"
+    r"(?!.*: Above is the stack outside of JIT)"  # Equinox, whose message has another traceback
+    r"(?P<type>(?:[A-Za-z_][\w]*\.)*_*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Iteration|Timeout|Warning)?|"
     r"(?:[A-Za-z_]\w*\.)+\w*error)(?:: |$)"
 )
-_BARE = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): \S")
+_BARE = re.compile(r"(?:[A-Za-z_]\w*\.)*_*[A-Z]\w*(?:Error|Exception): \S")
 _CHAINED = re.compile(r"(?:During handling of|The above exception was)")
+_SECTION = re.compile(r"[=_]{5,} .* [=_]{5,}$")
+"""A heading of pytest."""
 _RECORDED = 30
 """Lines behind the frames of a traceback that may come before what was raised."""
 
@@ -53,7 +56,7 @@ def is_of_a_call(message: str) -> bool:
 
 def ends_a_message(message: str) -> bool:
     """Returns whether a line behind an exception no longer belongs to its message."""
-    return bool(_TRACEBACK.search(message) or _CHAINED.match(message) or _FRAME.match(message))
+    return any(each.match(message) for each in (_CHAINED, _FRAME, _SECTION)) or bool(_TRACEBACK.search(message))
 
 
 def is_bare(line: LogLine) -> bool:

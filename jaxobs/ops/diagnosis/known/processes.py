@@ -33,6 +33,22 @@ _LEAST_PAUSE, _TIMES_OF_PAUSE = 300.0, 10.0
 """No steps for so long, and so many times the longest pause before, are no pause."""
 
 
+_HUNG = re.compile(
+    r"^Timeout \(\d|\bexit(?:ed)?(?: with)?(?: status| code)?:? 124\b|DUE TO TIME LIMIT|^KeyboardInterrupt\b|"
+    r"^(?:Terminated|Killed)\b|(?:signal|status|code):? (?:15|143|9|137|SIG(?:TERM|KILL))\b"
+)
+"""How a log says that a process was ended from outside, or was still at something after its time."""
+
+
+def _hung(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
+    """Returns signs that are a log's last line, or behind which somebody ended the processes."""
+    ends = [each for each in evidence.observations if each.kind in (LINE, LAST) and _HUNG.search(each.text)]
+    return [
+        each for each in signs
+        if each.kind == LAST or any(end.source == each.source and end.place > each.place for end in ends)
+    ]  # fmt: skip
+
+
 def _waits(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
     """Returns signs behind which a process says nothing, unless others make steps: one that waits for them could not.
 
@@ -336,6 +352,7 @@ def _since_window(evidence: Evidence, sign: Observation) -> float | None:
 
 
 FUNCTIONS: Mapping[str, Functions] = {
+    "fork_deadlock": {"narrow": _hung},
     "no_progress": {"narrow": _waits, "ordinary": _makes_steps},
     "process_silent": {"narrow": _stopped},
     "process_stuck": {"narrow": _outside},

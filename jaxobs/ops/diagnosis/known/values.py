@@ -30,6 +30,8 @@ _QUANTITY = (
 """What simulations and samplers log in place of a loss."""
 _FINITE_LOSS = re.compile(rf"(?i:loss\b[\"']?\s*[:=]?\s*[-+]?)\.?\d|{_QUANTITY}\.?\d")
 _EVALUATED = re.compile(r"\b(?:eval\w*|val\w*|test|dev)[ _/-]?(?:loss|nll|elbo)\b", re.IGNORECASE)
+_SKIPPED = re.compile(r"\bskip\w*\b.{0,40}\b(?:update|step|batch)\b|\bloss[ _]scal\w+", re.IGNORECASE)
+"""What dynamic loss scaling says of a step that overflows: the scale is lowered, and no parameter changes."""
 _FEW, _ONE_OF = 3, 10
 """Losses in a log that recover are no fault if they are so few, or one of so many."""
 
@@ -79,7 +81,7 @@ def _lasting(evidence: Evidence, signs: Sequence[Observation]) -> list[Observati
     for each in signs:
         own = [one for one in lines if (one.source, one.process) == (each.source, each.process)]
         # Beside a finite loss it is that of a validation which was not made yet.
-        beside = all(_FINITE_LOSS.search(one.text) for one in own)
+        beside = all(_FINITE_LOSS.search(one.text) or _SKIPPED.search(one.text) for one in own)
         few = beside or len(own) <= _FEW or _ONE_OF * len(own) < steps.get((each.source, each.process), 0.0)
         if each not in own or not few:
             left.append(each)

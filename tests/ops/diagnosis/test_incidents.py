@@ -172,11 +172,17 @@ def test_the_weights_are_fresh() -> None:
 
 
 def test_pages_quote_the_judgements() -> None:
-    counts = dict(re.findall(r"(?m)^\| ([^|]+) \|.* \| (\d+) \|$", judged(outcomes())))
-    right, half, fix = (counts[each] for each in ("top cause right", *[*counts][2:3], "the fix would have solved it"))
-    said = f"right in {right} of 24 and half right in {half} more, and its fix would have solved {fix}: see"
+    """The pages quote the newest round, which is the last column."""
+    counts = dict(re.findall(r"(?m)^\| ([^|]+) \|.* \| (\d+(?: of \d+)?) \|$", judged(outcomes())))
+    right, half, fix, of, blamed = (
+        counts[each]
+        for each in (
+            "top cause right", *[*counts][2:3], "the fix would have solved it", "judged", "healthy jobs blamed"
+        )
+    )  # fmt: skip
+    said = f"right in {right} of {of} and half right in {half} more, and its fix would have solved {fix}: see"
     assert said in " ".join(command.PAGE.read_text(encoding="utf-8").split())
-    said = f"the right cause for {right} of 24, and half of it for {half} more; no healthy job was blamed"
+    said = f"the right cause for {right} of {of}, and half of it for {half} more, and blames {blamed} healthy jobs"
     assert said in " ".join((command.PAGE.parents[1] / "README.md").read_text(encoding="utf-8").split())
 
 

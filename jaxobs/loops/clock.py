@@ -61,7 +61,7 @@ class Calls(Protocol):
     latest: Seen | None
     threads: set[int]
 
-    def alone(self) -> None:
+    def alone(self, called: Seen | None) -> None:
         """See `SeenCalls.alone`."""
 
 
@@ -192,7 +192,7 @@ class Clock:
                         self._calls.threads.discard(thread)
                 frames.clear()
                 if self._computed_long(wall.thread):
-                    self._calls.alone()
+                    self._calls.alone(self._called(self._early[wall.thread][-1].spot))
 
     def _computed_long(self, thread: int) -> bool:
         """Returns whether the devices have computed for long, before a loop is known."""
@@ -244,19 +244,15 @@ class Clock:
 
     def _category(self, look: Look) -> str:
         """Returns the category of a look's seconds; data that is saved holds the program up as a checkpoint does."""
-        category = self._work(look)
-        loop = next((each.place for each in self._loops if each.place is not None), None)
-        saves = category in ("idle", "input_wait", "transfer") and loop is not None and look.spot.is_saving(loop)
-        return "checkpoint" if saves else category
+        category = "idle" if look.spot.called_back else self._work(look)
+        saves = any(each.place is not None and look.spot.is_saving(each.place) for each in self._loops[:1])
+        return "checkpoint" if saves and category in ("idle", "input_wait", "transfer") else category
 
     def _work(self, look: Look) -> str:
         spot = look.spot
-        if spot.called_back:
-            return "idle"
-        functions = list(self._calls.functions.values())
-        called = next((each for each in functions if spot.innermost in each.places), None)
+        functions, called = list(self._calls.functions.values()), self._called(spot)
         evaluations = [each for each in functions if each.category == "eval"][-MOST_EVALUATIONS:]
-        of = (evaluations and self._nearest(spot, evaluations)) or called or look.latest
+        of = (evaluations and self._nearest(spot, [*evaluations, *filter(None, [called])])) or called or look.latest
         work = "eval" if of is not None and of.category == "eval" else "step"
         at = self._position(spot, (*self._loops, *evaluations))
         if look.steps and (spot.reads or (at == IN_LOOP and not (look.runs or spot.in_jax))):
@@ -276,9 +272,13 @@ class Clock:
             return "idle"
         return work if look.runs else "input_wait"
 
-    def _nearest(self, spot: Spot, evaluations: Sequence[Seen]) -> Seen | None:
-        """Returns the function whose calls share most of a stack's frames; None if several kinds share as many."""
-        found = {each: shared(spot.place, each.place or ()) for each in (*self._loops, *evaluations)}
+    def _called(self, spot: Spot) -> Seen | None:
+        """Returns the function at whose call a thread is."""
+        return next((each for each in list(self._calls.functions.values()) if spot.innermost in each.places), None)
+
+    def _nearest(self, spot: Spot, others: Sequence[Seen]) -> Seen | None:
+        """Returns the loop, or other function, whose calls share most of a stack's frames; None if several kinds do."""
+        found = {each: shared(spot.place, each.place or ()) for each in (*self._loops, *others)}
         most = [each for each, frames in found.items() if frames == max(found.values())]
         return most[0] if len({each.category for each in most}) == 1 else None
 

@@ -188,9 +188,13 @@ class SeenCalls:
             if alike and not self._training:
                 self._compiles_again(name, now)
 
-    def alone(self) -> None:
-        """The devices compute for long what few calls dispatched, and no loop is known: each of them is a turn."""
-        seen, compiled = self.latest, self._compiled.copy()
+    def alone(self, called: Seen | None) -> None:
+        """The devices compute for long what few calls dispatched, and no loop is known: each of them is a turn.
+
+        Args:
+          called: the function at whose call the thread is, if it computes before it returns; else the latest is meant.
+        """
+        seen, compiled = called or self.latest, self._compiled.copy()
         if self.clock is None or self._training or not (seen or compiled):
             return
         if seen is None:

@@ -66,7 +66,7 @@ class Spot:
 
     def is_saving(self, call: Place) -> bool:
         """Returns whether the thread saves data, within a function that the loop of this call calls, or behind it."""
-        return self.saves > positions.shared(self.place, call) + 1
+        return self.saves > 0 and self.saves > positions.shared(self.place, call) + 1
 
     def position(self, call: Place) -> str | None:
         """See `positions.position`."""

@@ -178,7 +178,7 @@ _BEGINS = re.compile("(?i:restor|resum)(?:e|ing|ed)|Starting (?:training|engine|
 
 _SUCCESS = re.compile(
     r"^(?!.*\b(?:rank|worker|child|task|node|pod|container|process|pid|subprocess)\b).*"
-    r"\bexit(?:ed)?(?: with)?(?: exit)?(?: code| status)?[ :=]+0\b",
+    r"\bexit(?:ed)?(?: with)?(?: exit)?(?: code| status)?[ :=]+0(?!\w|\.\d)",
     re.IGNORECASE,
 )
 """How a program says that it ends well, and not that another one did: it has handled what it told before."""

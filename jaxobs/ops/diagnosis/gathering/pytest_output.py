@@ -24,7 +24,7 @@ _BETWEEN = re.compile(_BEFORE + r"(?:_ ){8,}_?$")
 
 def as_python(lines: list[Numbered]) -> list[Numbered]:
     """Returns the lines of a log, with tracebacks of Python for failures of pytest; the same lines if it has none."""
-    if not any(_MARK.match(text) for _, text in lines):
+    if not any("E   " in text and _MARK.match(text) for _, text in lines):
         return lines
     found: list[Numbered] = []
     opened, message, indent = False, None, 0

@@ -124,7 +124,7 @@ ZOO_BRAX = Row(
 )
 """Brax 0.14.2 calls `jax.device_put_replicated`, which JAX 0.10 no longer has."""
 ZOO_MAXTEXT = Row(
-    "0.10.2",
+    "0.11.2",
     ("3.12", "3.13"),
     packages=(
         "absl-py==2.5.1",
@@ -134,12 +134,13 @@ ZOO_MAXTEXT = Row(
         "cloud-accelerator-diagnostics==0.1.1",
         "datasets==5.2.0",
         "drjax==0.2.1",
-        "flax==0.12.8",
+        "flax==0.12.12",
         "grain==0.2.18",
         "google-cloud-storage==3.17.1",
         "jaxtyping==0.3.11",
         "jinja2==3.1.6",
         "jsonlines==4.0.0",
+        "maxtext==0.2.5",
         "ml-collections==1.1.0",
         "ml-goodput-measurement==0.2.3",
         "omegaconf==2.4.0",
@@ -160,7 +161,7 @@ ZOO_MAXTEXT = Row(
     ),
     name="zoo-maxtext",
 )
-"""Packages that MaxText's training imports; not in `GROUPS`, for MaxText itself comes as a folder of sources."""
+"""MaxText requires none of the packages that its training imports."""
 TORCH_XLA = Row(
     "0.10.2", ("3.11", "3.12", "3.13"), packages=("numpy", "torch==2.9.0", "torch_xla==2.9.0"), name="torch-xla"
 )
@@ -172,7 +173,7 @@ ZOO_KERNELS = Row(
     name="zoo-kernels",
 )
 """Tunix has a hundred dependencies, and Tokamax needs Python 3.12."""
-_ZOO, SERVERS = (ZOO, ZOO_BRAX, ZOO_KERNELS), (RAY, BENTOML, TRITON)
+_ZOO, SERVERS = (ZOO, ZOO_BRAX, ZOO_KERNELS, ZOO_MAXTEXT), (RAY, BENTOML, TRITON)
 GROUPS = {
     "all": (*MATRIX, *SERVERS, TRACKERS, XPROF, *_ZOO), "matrix": MATRIX, "ray": SERVERS, "trackers": (TRACKERS,),
     "xprof": (XPROF,), "zoo": _ZOO, "fuzz": (FUZZ,), "free-threaded": (FREE_THREADED,), "torch-xla": (TORCH_XLA,),

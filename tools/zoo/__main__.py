@@ -6,7 +6,6 @@ python -m tools.zoo --markdown docs/zoo.md       all, and the table
 python -m tools.zoo --systems                    all, and what docs/systems shows of them
 python -m tools.zoo --plain-every 3              all, and only every third also without jaxobs, as CI does
 python -m tools.zoo --first-tries                how often jaxobs was right before it was changed for a program
-python -m tools.zoo --maxtext DIR                MaxText, which no registry has, from its sources
 """
 
 from __future__ import annotations
@@ -49,7 +48,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--systems", action="store_true", help="write what was printed into docs/systems, and its table"
     )
-    parser.add_argument("--maxtext", type=Path, metavar="DIR", help="run MaxText as well, from a folder of its sources")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep outputs, event logs and metrics in this folder")
     parser.add_argument("--compare", type=Path, metavar="DIR", help="run nothing: compare what `--keep DIR` has left")
     parser.add_argument("--plain-every", type=int, default=1, metavar="N", help="run every Nth without jaxobs, too")
@@ -68,13 +66,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             chosen = {name: entry for name, entry in named.items() if (given.compare / name).exists()}
             run = functools.partial(_again, folder=given.compare)
         else:
-            chosen = {
-                name: entry for name, entry in named.items() if entry.sources is None or given.maxtext is not None
-            }
+            chosen = named
             for row in dict.fromkeys(entry.row for entry in chosen.values()):
                 environments.environment(row)  # one after the other, before several programs ask for it
             both = {*[*chosen][:: given.plain_every]}
-            run = functools.partial(_one, folder=given.keep or Path(temporary), sources=given.maxtext, both=both)
+            run = functools.partial(_one, folder=given.keep or Path(temporary), both=both)
         results, once = _run(chosen, run, given.jobs, quiet=given.json)
     if given.json:
         print(json.dumps({name: dataclasses.asdict(each) for name, each in results.items()}, indent=1))
@@ -125,10 +121,10 @@ def _lines(result: Result) -> list[str]:
     ]
 
 
-def _one(name: str, entry: Entry, folder: Path, sources: Path | None, both: Collection[str]) -> tuple[Result, float]:
+def _one(name: str, entry: Entry, folder: Path, both: Collection[str]) -> tuple[Result, float]:
     began = time.monotonic()
     running.clear(folder / name)
-    found = running.run(name, entry, folder / name, sources, plain=name in both)
+    found = running.run(name, entry, folder / name, plain=name in both)
     return _compared(name, entry, found), time.monotonic() - began
 
 

@@ -30,16 +30,6 @@ class Loop:
 
 
 @dataclass(frozen=True)
-class Sources:
-    """A program that is run from a folder of its sources. There is no stopwatch in it, and it prints times."""
-
-    folder: str
-    """The folder in it that is to be on the path."""
-    module: str
-    arguments: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class FirstTry:
     """Outcome of the first run of jaxobs on a program, before jaxobs or the entry was changed for it."""
 
@@ -73,7 +63,8 @@ class Entry:
     row: Row = ZOO
     variables: Mapping[str, str] = field(default_factory=dict)
     """Settings of jaxobs that the program needs beyond the defaults."""
-    sources: Sources | None = None
-    """For a program that no registry has, instead of one in `tools/zoo/programs`."""
+    marked: bool = True
+    """False for a program that runs the main module of another project, which has no marks and logs times. Then
+    only the time of compiling is compared, numbers in the output may differ, and so may lines on stderr."""
     differs: Mapping[str, str] = field(default_factory=dict)
     """Known differences: by key, the reason why jaxobs says something else. Checked in both directions."""

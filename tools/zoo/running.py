@@ -18,6 +18,7 @@ from jaxobs.facts import renamed
 from jaxobs.views import report, story, terminal
 from tools import environments
 from tools.ports import free_port
+from tools.quick_xla import quick
 from tools.zoo import stopwatch
 from tools.zoo.entry import Entry
 
@@ -26,10 +27,6 @@ PROGRAMS = Path(__file__).resolve().parent / "programs"
 EXAMPLES = ROOT / "examples" / "systems"
 """Programs of the zoo that `docs/systems` shows."""
 SECONDS = 600
-QUICK_XLA = (
-    "--xla_backend_optimization_level=0 --xla_cpu_parallel_codegen_split_count=1 --xla_cpu_use_fusion_emitters=false"
-)
-"""Compiles in half the time, for code that may be slow: compiling is most of what the zoo does."""
 
 
 @dataclass(frozen=True)
@@ -62,32 +59,20 @@ class Pair:
     watched: tuple[Outcome, ...]
 
 
-def run(name: str, entry: Entry, folder: Path, sources: Path | None = None, *, plain: bool = True) -> Pair:
+def run(name: str, entry: Entry, folder: Path, *, plain: bool = True) -> Pair:
     """Runs a program of the zoo with jaxobs, and before that without.
 
     Args:
       folder: receives what it leaves.
-      sources: has a program that is no file here.
       plain: run it without jaxobs, too.
     """
     python = str(environments.environment(entry.row))
     folder.mkdir(parents=True)
-    path = [str(stopwatch.FOLDER), str(ROOT)]
-    if entry.sources is not None:
-        assert sources is not None
-        path.append(str(sources / entry.sources.folder))
-        program = [
-            "-m",
-            entry.sources.module,
-            *(each.replace("{sources}", str(sources)) for each in entry.sources.arguments),
-        ]
-    else:
-        script = folder / f"{name}.py"
-        script.write_text(stopwatch.with_marks(program_of(name).read_text()))
-        program = [str(script)]
+    script = folder / f"{name}.py"
+    script.write_text(stopwatch.with_marks(program_of(name).read_text()))
     if plain:
-        _processes([python, *program], entry, folder / "plain", path)
-    _processes([python, "-m", "jaxobs", "run", *_FLAGS, *program], entry, folder / "watched", path)
+        _processes([python, str(script)], entry, folder / "plain")
+    _processes([python, "-m", "jaxobs", "run", *_FLAGS, str(script)], entry, folder / "watched")
     return left(entry, folder)
 
 
@@ -107,7 +92,7 @@ _FLAGS = (
 )
 
 
-def _processes(command: list[str], entry: Entry, folder: Path, path: list[str]) -> None:
+def _processes(command: list[str], entry: Entry, folder: Path) -> None:
     folder.mkdir()
     port, started = free_port(), []
     for index in range(entry.processes):
@@ -116,7 +101,7 @@ def _processes(command: list[str], entry: Entry, folder: Path, path: list[str]) 
             started.append(
                 subprocess.Popen(
                     [*(each.replace("{index}", str(index)) for each in command), *job],
-                    cwd=folder, env=_environment(entry, folder / f"stopwatch-{index}", path), stdout=out, stderr=errors,
+                    cwd=folder, env=_environment(entry, folder / f"stopwatch-{index}"), stdout=out, stderr=errors,
                     stdin=subprocess.DEVNULL,
                 )
             )  # fmt: skip
@@ -134,14 +119,14 @@ def _ended(process: subprocess.Popen[bytes], deadline: float) -> int | None:
         return None
 
 
-def _environment(entry: Entry, watch: Path, path: list[str]) -> dict[str, str]:
+def _environment(entry: Entry, watch: Path) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("JAX", "XLA_", "KERAS_"))}
     return {
         **kept,
-        "PYTHONPATH": os.pathsep.join(path),
+        "PYTHONPATH": os.pathsep.join((str(stopwatch.FOLDER), str(ROOT))),
         "JAX_PLATFORMS": "cpu",
         "JAXOBS_SAMPLE_INTERVAL": "1",
-        "XLA_FLAGS": QUICK_XLA,
+        "XLA_FLAGS": quick(jaxlib=entry.row.jax),
         "ZOO_STOPWATCH": str(watch),
         **entry.variables,
     }
@@ -165,8 +150,10 @@ def _outcome(folder: Path, index: int) -> Outcome:
     seconds, programs = stopwatch.seconds(watch) if watch.exists() else ({}, 0)
     verdict, explained = _explained(events) if events.exists() else ("", "")
     return Outcome(
-        code=json.loads(code.read_text()), out=(folder / f"out-{index}").read_text(),
-        errors=(folder / f"errors-{index}").read_text(), seconds=seconds, programs=programs,
+        code=json.loads(code.read_text()), seconds=seconds, programs=programs,
+        # Each of the two runs has a folder of its own.
+        out=(folder / f"out-{index}").read_text().replace(str(folder), "."),
+        errors=(folder / f"errors-{index}").read_text().replace(str(folder), "."),
         events=tuple(_events(events)) if events.exists() else (),
         metrics=metrics.read_text() if metrics.exists() else "",
         verdict=verdict, explained=explained,

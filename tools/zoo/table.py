@@ -146,11 +146,7 @@ def first_tries(entries: Mapping[str, Entry]) -> list[str]:
 
 
 def _start(name: str, entries: Mapping[str, Entry]) -> str:
-    return f"| {_named(name, entries[name])} | "
-
-
-def _named(name: str, entry: Entry) -> str:
-    return f"`{name}`" if entry.sources is not None else f"[`{name}`](../{program_of(name).relative_to(ROOT)})"
+    return f"| [`{name}`](../{program_of(name).relative_to(ROOT)}) | "
 
 
 def versions(entry: Entry) -> str:
@@ -161,7 +157,7 @@ def versions(entry: Entry) -> str:
 def _version(name: str, row: Row) -> str:
     if name == "jax":
         return row.jax
-    return next((each.partition("==")[2] for each in row.packages if each.startswith(f"{name}==")), "from its sources")
+    return next(each.partition("==")[2] for each in row.packages if each.startswith(f"{name}=="))
 
 
 def _told(entry: Entry, result: Result) -> str:

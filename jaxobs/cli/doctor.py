@@ -85,4 +85,4 @@ def _text(found: Sequence[Finding], *, everything: bool) -> str:
     counts = {severity: sum(each.severity == severity for each in found) for severity in _MARKS}
     said = ", ".join(f"{count} {severity}" for severity, count in reversed(counts.items()) if count)
     hint = "" if everything or not counts["ok"] else " (--all shows all)"
-    return "\n".join([*lines, f"{len(found)} checks: {said}{hint}."])
+    return "\n".join([*lines, f"{len(found)} results: {said}{hint}."])

@@ -187,7 +187,8 @@ LIVES = (
     ),
     *(
         Life(
-            name=f"ends-{found}-{count}", what=f"a training of {count:,} processes ends, {what}", minutes=120,
+            name=f"ends-{found}-{count}", minutes=120,
+            what=f"a training of {f'{count:,} processes' if count > 1 else 'one process'} ends, {what}",
             processes=functools.partial(_job, f"ends-{found}-{count}", count, parts, older=60, **more),
             more=_PUSHED if found == "pushgateway" else {},
         )

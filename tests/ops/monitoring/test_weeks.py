@@ -1,6 +1,8 @@
 """The simulator of weeks: what it plays is what it says, and hours of all fleets, small ones, wake nobody."""
 
+import functools
 import random
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +10,8 @@ import pytest
 from helpers.requirements import program
 
 from tools.alert_suites.deaths.training import silent
+from tools.alert_suites.kinds import Life
+from tools.alert_suites.lives.training import LIVES
 from tools.alert_suites.scenes import Process, init, series, serves, trains
 from tools.weeks import gaps, playing, table
 from tools.weeks.research import research
@@ -98,3 +102,18 @@ def test_the_table_is_written_between_its_marks(tmp_path: Path) -> None:
     page.write_text("nothing")
     with pytest.raises(ValueError, match="weeks: begin"):
         table.write(page, [one])
+
+
+@pytest.mark.settled
+@pytest.mark.parametrize(
+    "life", [each for each in LIVES if re.fullmatch(r"ends-.*-100", each.name)], ids=lambda life: life.name
+)
+def test_a_thousand_that_end_wake_nobody(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same ends as those of a hundred, which promtool can take."""
+    program("go")
+    assert isinstance(life.processes, functools.partial)
+    name, _, parts = life.processes.args
+    found = life.processes.func(name, 1000, parts, **life.processes.keywords)
+    monkeypatch.setattr(playing, "FLEETS", {"ends": lambda *_: found})
+    played = playing.play("ends", life.minutes, 1000, 3)
+    assert played.sent == [] and played.processes == 1000

@@ -27,7 +27,7 @@ Handled = Callable[[CodeType, int, BaseException], None]
 
 _lock = threads.RLock()
 _tool: int | None = None
-_watched: dict[int, tuple[CodeType, Began | None, Ended | None]] = {}
+_watched: dict[int, tuple[tuple[CodeType, Began | None, Ended | None], ...]] = {}
 """By the number of the code object, which is kept alive here: to hash code itself is expensive."""
 
 _handled: Handled | None = None
@@ -41,21 +41,29 @@ def watch(code: CodeType, began: Began | None = None, ended: Ended | None = None
     with _lock:
         if not _has_tool(monitoring):
             return False
-        events = monitoring.events
-        _watched[id(code)] = (code, began, ended)
-        wanted = (0 if began is None else events.PY_START) | (0 if ended is None else events.PY_RETURN)
-        monitoring.set_local_events(_tool, code, wanted)
+        _watched[id(code)] = (*_watched.get(id(code), ()), (code, began, ended))
+        _set_events(monitoring, code)
     return True
 
 
-def unwatch(code: CodeType) -> None:
-    """Reports it no more; with the last one the tool number is given back."""
+def unwatch(code: CodeType, ended: Ended | None = None) -> None:
+    """Reports it no more, or no more to `ended`; with the last one the tool number is given back."""
     monitoring: Any = getattr(sys, "monitoring", None)
     with _lock:
-        if _watched.pop(id(code), None) is None or not _is_ours(monitoring):
-            return
-        monitoring.set_local_events(_tool, code, 0)
-        _give_back(monitoring)
+        watched = _watched.pop(id(code), ())
+        left = tuple(each for each in watched if ended is not None and each[2] != ended)
+        if left:
+            _watched[id(code)] = left
+        if watched and _is_ours(monitoring):
+            _set_events(monitoring, code)
+            _give_back(monitoring)
+
+
+def _set_events(monitoring: Any, code: CodeType) -> None:
+    events, watched = monitoring.events, _watched.get(id(code), ())
+    starts = events.PY_START if any(began is not None for _, began, _ in watched) else 0
+    returns = events.PY_RETURN if any(ended is not None for _, _, ended in watched) else 0
+    monitoring.set_local_events(_tool, code, starts | returns)
 
 
 def watch_handled(handled: Handled) -> bool:
@@ -136,12 +144,12 @@ def _take_tool(monitoring: Any) -> int | None:
 
 
 def _on_start(code: CodeType, offset: int) -> None:
-    watched = _watched.get(id(code))
-    if watched is not None and watched[1] is not None:
-        watched[1](sys._getframe(1))
+    for _, began, _ in _watched.get(id(code), ()):
+        if began is not None:
+            began(sys._getframe(1))
 
 
 def _on_return(code: CodeType, offset: int, result: object) -> None:
-    watched = _watched.get(id(code))
-    if watched is not None and watched[2] is not None:
-        watched[2](sys._getframe(1), result)
+    for _, _, ended in _watched.get(id(code), ()):
+        if ended is not None:
+            ended(sys._getframe(1), result)

@@ -164,9 +164,10 @@ class Monitor:
         """Watches no more."""
         if self._watching:
             self._watching = False
-            for code in (miss_code(), compile_code()):
-                assert code is not None
-                code_events.unwatch(code)
+            missed, compiles = miss_code(), compile_code()
+            assert missed is not None and compiles is not None
+            code_events.unwatch(missed, self._ended)
+            code_events.unwatch(compiles)
 
     def _compiles(self, frame: FrameType) -> None:
         this_thread.made += 1

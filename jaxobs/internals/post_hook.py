@@ -2,7 +2,9 @@
 
 A Python callable, called on the calling thread with `(fun, args, kwargs, output)` when a program has been handed to the
 device; `fun` is what `jax.jit` returned. Calls that fell to Python (misses, callbacks) have none, nor those that are
-traced. It is in no cache's key: to set it or to take it off compiles nothing. `None` stands for no hook.
+traced. It is in no cache's key: to set it or to take it off compiles nothing. `None` stands for no hook. From Python
+3.12 on, one of ours can have those that fell to Python, too: programs with effects (`io_callback`, `jax.debug.print`)
+never have a fast path.
 
 There is one place for it in a process. Whatever somebody else puts there stays there; and JAX, which sets its own
 without a look when `jax_debug_nans` is turned on, always wins.
@@ -11,13 +13,18 @@ without a look when `jax_debug_nans` is turned on, always wins.
 from __future__ import annotations
 
 import os
+import threading
+import weakref
 from collections.abc import Callable
 from types import FrameType
-from typing import Any
+from typing import Any, ClassVar
 
 from jaxobs.base import threads
 from jaxobs.base.guard import guarded
-from jaxobs.internals.listeners import Listeners, register, unregister
+from jaxobs.internals import code_events
+from jaxobs.internals.fastpath import miss_code
+from jaxobs.internals.listeners import PHASE_OF_EVENT, Listeners, register, unregister
+from jaxobs.internals.tracing import trace_state
 
 Hook = Callable[[Any, Any, Any, Any], None]
 
@@ -30,12 +37,19 @@ def can_hook() -> bool:
     return callable(getattr(api, "_nan_check_posthook", None)) and isinstance(_debugging(), bool)
 
 
-def put(hook: Hook) -> bool:
-    """Sets the hook, next to others of ours, where there is none of anybody else; whether it is set now."""
+def put(hook: Hook, *, falls: bool = False) -> bool:
+    """Sets the hook, next to others of ours, where there is none of anybody else; whether it is set now.
+
+    Args:
+      falls: it is also called for calls without a fast path, where Python reports them.
+    """
     with _Hooks.lock:
         if _free() and not _debugging() and hook not in _Hooks.ours:
             _Hooks.ours = (*_Hooks.ours, hook)
             _place()
+            missed = miss_code() if falls else None
+            if missed is not None and _Hooks.falls is None and code_events.watch(missed, ended=_fell):
+                _Hooks.falls = hook
         if _Hooks.ours:
             register(_LISTENERS)
         return holds(hook)
@@ -53,11 +67,27 @@ def take(hook: Hook) -> None:
         if holds(hook):
             _Hooks.ours = tuple(each for each in _Hooks.ours if each != hook)
             _place()
+        missed = miss_code() if _Hooks.falls == hook else None
+        if missed is not None:
+            _Hooks.falls = None
+            code_events.unwatch(missed, _fell)
 
 
 def caller(above: FrameType) -> FrameType:
-    """The frame that made the call, given the one above a hook's: where several hooks are set, ours lies between."""
-    return above.f_back or above if above.f_code.co_filename == __file__ else above
+    """The frame that made the call, given the one above a hook's: frames of ours and of JAX's dispatch lie between."""
+    between, frame = {__file__, code_events.__file__}, above
+    while frame.f_back is not None and frame.f_code.co_filename in between:
+        if frame.f_code.co_filename == code_events.__file__:
+            between |= _dispatch()
+        frame = frame.f_back
+    return frame
+
+
+def _dispatch() -> set[str]:
+    """The files of JAX's Python dispatch."""
+    from jax._src import pjit, traceback_util
+
+    return {pjit.__file__, traceback_util.__file__}
 
 
 class _Hooks:
@@ -67,6 +97,50 @@ class _Hooks:
     ours: tuple[Hook, ...] = ()
     placed: Hook | None = None
     """Returns what to put in JAX's place for hooks: the only one, or a function that calls all."""
+    falls: Hook | None = None
+    """The hook of ours that has the calls without a fast path, too."""
+    jitted: ClassVar[dict[int, _Jitted]] = {}
+    """Stands for what `jax.jit` returned in such a call, by the number of its Python function."""
+
+
+class _Jitted:
+    """Has the Python function of a call, as what `jax.jit` returns has it; keeps it not alive."""
+
+    __slots__ = ("__weakref__", "function")
+
+    def __init__(self, function: Any) -> None:
+        number, jitted = id(function), _Hooks.jitted
+        self.function = weakref.ref(function, lambda _: jitted.pop(number, None))
+
+    @property
+    def _fun(self) -> Any:
+        return self.function()
+
+
+class _Thread(threading.local):
+    compiled = False
+    """Whether a program was compiled since the last call that ended."""
+
+
+_this_thread = _Thread()
+
+
+def _fell(frame: FrameType, result: Any) -> None:
+    """Calls the hook after a call that ran JAX's Python dispatch and compiled nothing, if it has no fast path."""
+    compiled, _this_thread.compiled = _this_thread.compiled, False
+    hook = _Hooks.falls
+    if hook is None or compiled or result[1] is not None:
+        return
+    with guarded("post_hook.fell"):
+        state = trace_state()
+        if state.current(state.holder) is not state.eval_trace:
+            return
+        local = frame.f_locals
+        fun = local["fun"]
+        jitted = _Hooks.jitted.get(id(fun))
+        if jitted is None:
+            jitted = _Hooks.jitted[id(fun)] = _Jitted(fun)
+        hook(jitted, local["args"], local["kwargs"], result[0])
 
 
 def _free() -> bool:
@@ -120,6 +194,7 @@ def repair() -> None:
 
 
 def _ended(event: str, seconds: float, **about: Any) -> None:
+    _this_thread.compiled = _this_thread.compiled or PHASE_OF_EVENT.get(event) == "compile"
     # Most such blocks are made while something is traced, and it is compiled after that.
     with guarded("post_hook.repair"):
         repair()

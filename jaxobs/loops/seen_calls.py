@@ -116,7 +116,7 @@ class SeenCalls:
         if not post_hook.holds(self.hook):
             self.missed += now - self._off
             self.whole_since = time.time()
-            post_hook.put(self.hook)
+            post_hook.put(self.hook, falls=True)
         self._off = now
 
     def stop(self) -> None:

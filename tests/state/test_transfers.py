@@ -167,7 +167,7 @@ def test_off_by_default_and_then_nothing_is_touched() -> None:
         return vars(ArrayImpl)["_npy_value"], util.test_event_listener
 
     def reads_are_told() -> bool:
-        return any(code is seen._value_code() for code, _, _ in code_events._watched.values())
+        return any(code is seen._value_code() for ((code, _, _), *_) in code_events._watched.values())
 
     jaxobs.install()
     assert touched() == untouched

@@ -566,6 +566,19 @@ def loops_found() -> None:
     check("compiled", 1, seen()["in_a_loop"])
     loop = found.get("in_a_loop")
     check("counted", True, loop is not None and loop.steps_counted and 48 <= loop.steps <= 50)
+
+    @user
+    def prints(x):
+        jax.debug.callback(lambda value: None, x)  # effects have no fast path: each call runs JAX's Python dispatch
+        return x * 7
+
+    jitted = jax.jit(prints)
+    for _ in range(50):
+        jitted(key)
+    jax.effects_barrier()
+    lifecycle._session.sample()
+    steps = {each.name.rpartition(".")[2]: (each.steps, each.steps_counted) for each in jaxobs.snapshot().loops}
+    check("effects counted", (50, True) if hasattr(sys, "monitoring") else None, steps.get("prints"))
     jaxobs.install(find_loops=False)
     lifecycle._session.sample()
     check("the hook is off", False, post_hook._get() is not None)

@@ -15,7 +15,7 @@ from jaxobs.facts.snapshot import Snapshot
 from jaxobs.facts.verdicts import SEVERITIES, VERDICTS, Cost, Verdict, VerdictFinding
 from jaxobs.findings import all_kinds, parts
 from jaxobs.findings.cases import UNKNOWN
-from jaxobs.findings.compilations import recreated_functions
+from jaxobs.findings.compilations import eager_initialization, recreated_functions
 from jaxobs.findings.compilations.support.case import duration, plural
 from jaxobs.findings.leaks import SOON
 from jaxobs.recorder.oom_texts import human
@@ -33,6 +33,8 @@ ONCE = frozenset({
 """Kinds that cost something once, and nothing for as long as the program runs, ..."""
 ONCE_SECONDS = 60.0
 """... which are worth fixing first from so many seconds on, or from the share that an account may lack."""
+START_SHARE = 0.1
+"""Share of the time below which building a model is an ordinary start: the verdict stays `ok`."""
 
 LARGE_BYTES = 2**30
 """Memory that counts for more than lost time."""
@@ -59,6 +61,9 @@ def of(
     standing = [each for each in findings if each.ended is None]
     found = _ordered([_entry(each, seconds, now) for each in standing], _causes(standing))
     word = "fix" if any(each.severity != "info" for each in found) else "watch" if found else "ok"
+    kinds = {each.id: each.finding for each in standing}
+    if word == "watch" and otherwise.account is not None and all(_is_start(each, kinds[each.id]) for each in found):
+        word = "ok"
     headline = _headline(found) if found else otherwise.headline
     if found and word == otherwise.verdict and otherwise.account is not None:
         # What is only worth knowing costs less than what the account lacks.
@@ -103,6 +108,11 @@ def _severity(finding: Finding, seconds: float | None, share: float | None, age:
     return "info" if severity == "warning" and small and not finding.bytes else severity
 
 
+def _is_start(entry: VerdictFinding, kind: str) -> bool:
+    """Returns whether a finding that is worth knowing only is the ordinary cost of building a model."""
+    return kind == eager_initialization.NAME and entry.cost.share is not None and entry.cost.share < START_SHARE
+
+
 def _causes(findings: Sequence[Finding]) -> dict[str, str]:
     """Returns the id of the finding that another one follows from, by the other's id."""
     found: dict[str, str] = {}
@@ -126,7 +136,13 @@ def _same_fault(one: Finding, other: Finding) -> bool:
     call = (one.function, one.where) == (other.function, other.where) and {one.finding, other.finding} < ONCE
     call = call or (one.finding == other.finding and one.where == other.where and "loop" in one.data)
     alike = alike or (call and one.function != EAGER)
+    # What two arguments are at fault for together is the same compilations.
+    alike = alike or (one.seconds > 0.0 and _compilations(one) == _compilations(other))
     return alike and (one.seconds, one.id) < (other.seconds, other.id)
+
+
+def _compilations(finding: Finding) -> tuple[object, ...]:
+    return finding.finding, finding.function, finding.where, finding.count, round(finding.seconds, 6)
 
 
 def _related(one: Finding, other: Finding) -> bool:

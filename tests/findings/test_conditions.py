@@ -1,6 +1,7 @@
 """Findings in the state of a process: from states and events made by hand, and in real programs."""
 
 import dataclasses
+import re
 from typing import Any
 
 import pytest
@@ -332,6 +333,8 @@ def test_callbacks_and_pauses_that_take_part_of_the_steps() -> None:
     assert [(severity, line) for severity, line, _ in seen] == [("info", "a.py:4")]
     (once,) = told(LOOP, wall(init=20.0, step=60.0, idle=40.0), step_pause_seconds=0.0)
     assert once[1] == "a.py:4" and "above all `m.look_up` at a.py:2" in once[2]
+    (most,) = told(LOOP, wall(init=20.0, step=21.0, idle=8.5), step_pause_seconds=0.0)
+    assert most[1] == "a.py:2", "looks see a part of what the callbacks took"
 
 
 @pytest.mark.parametrize(("saves", "severity"), [(5, "warning"), (4, "info")])
@@ -377,6 +380,28 @@ def test_operations_and_finite_differences_are_findings_by_what_they_take(kind: 
         assert [each.finding for each in cases] == kinds
         assert [(each.where, each.seconds) for each in cases] == [("a.py:9", 8.0)] * len(kinds)
     assert found(loops=(dataclasses.replace(LOOP, dispatching=took),)) == []
+
+
+def test_dispatching_counts_against_the_time_in_which_nothing_compiles() -> None:
+    """A short run has compiled for most of its time; a long run of the same program dispatches for most of it."""
+    took = HostLine(line="a.py:9", category="step", seconds=8.0, share=0.16)
+    loop = dataclasses.replace(LOOP, name="<eager>", lines=(), dispatching=took)
+    assert [each.finding for each in found(loops=(loop,), wall=wall(step=17.0, compile=33.0))] == [
+        "unjitted_operations"
+    ]
+    assert found(loops=(loop,), wall=wall(step=47.0, compile=3.0)) == []
+
+
+@pytest.mark.parametrize(
+    ("steps", "usual", "said"),
+    [(4, 0.003, "one|its workers"), (40, 0.003, "prefetch"), (4, 9.0, "prefetch"), (4, None, "prefetch")],
+)
+def test_waits_of_few_steps_have_a_cure_of_their_own(steps: int, usual: float | None, said: str) -> None:
+    """Workers that start again for each epoch hold up a step in each; more of them would not start faster."""
+    waits = HostLine(line="a.py:2", category="input_wait", seconds=40.0, share=0.4, steps=steps)
+    loop = dataclasses.replace(LOOP, lines=(waits,), p50_seconds=usual)
+    (finding,) = found(loops=(loop,), wall=wall(init=20.0, step=30.0, input_wait=40.0))
+    assert re.search(said, finding.advice)
 
 
 def test_parts_of_the_time_count_together_and_a_line_is_one_finding() -> None:

@@ -77,6 +77,31 @@ def test_a_cost_that_comes_once_is_to_be_fixed_if_it_is_large(seconds: float, of
     assert (found.verdict, [each.caused_by for each in found.findings]) == (word, [None, last.id])
 
 
+@pytest.mark.parametrize(
+    ("kind", "seconds", "word"),
+    [("eager_initialization", 9.0, "ok"), ("eager_initialization", 11.0, "watch"), ("unbounded_shapes", 0.5, "watch")],
+)
+def test_the_ordinary_cost_of_a_start_is_nothing_to_fix(kind: str, seconds: float, word: str) -> None:
+    """A model that is built operation by operation, for less than a tenth of the time, is told of below the account."""
+    start = finding(kind, seconds=seconds)
+    result = judged(start, wall=wall(init=20, step=100), **TRAINS)
+    assert (result.verdict, [each.severity for each in result.findings]) == (word, ["info"])
+    if word == "ok":
+        assert result.headline.startswith("Nothing to fix: 100 % of") and result.headline.endswith("1 finding below.")
+    assert judged(start, wall=wall(init=20, step=50, input_wait=50), **TRAINS).verdict == "watch"
+    assert of([start], 100.0).verdict == "watch", "a part of a process, which has no account"
+
+
+def test_arguments_that_recompile_together_are_one_fault() -> None:
+    """Two static arguments that change at once have the same compilations as evidence; the others are their own."""
+    first, second, other = (
+        finding("static_values", subject=name, where="a.py:4", count=count, seconds=8.5)
+        for name, count in (("alpha", 11), ("temperature", 11), ("width", 3))
+    )
+    found = {each.id: each.caused_by for each in judged(first, second, other).findings}
+    assert found == {first.id: second.id, second.id: None, other.id: None}
+
+
 def test_memory_that_fills_comes_before_lost_seconds() -> None:
     """A device that is full ends the program: within the hour it is critical, beyond 1 GiB it comes first."""
     shapes = finding("unbounded_shapes", seconds=400.0)

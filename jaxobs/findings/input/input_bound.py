@@ -22,6 +22,15 @@ _WAITS = (
     "processes, since Python threads take turns, or store what was decoded. If the line saves or evaluates, mark it "
     f"with `jaxobs.phase`, and save less often or in another thread. Else: {_ADVICE}"
 )
+_SELDOM = (
+    "Few steps wait, and those for long, as at the start of an epoch. Make whatever starts there once, before the "
+    "loop: a loader with its workers can serve all epochs (`num_epochs`, `persistent_workers=True`), and the loop can "
+    "keep a shuffle or a cache, or make it in another thread. More workers start no faster. If the line evaluates or "
+    "saves, mark it with `jaxobs.phase`."
+)
+SELDOM_SECONDS = 1.0
+SELDOM_TIMES = 10.0
+"""Seconds of a wait, and how many times a usual step it lasts, if few steps wait for long."""
 _PAUSES = "The line sleeps. If the loop keeps a pace by the pause, change nothing; else leave the pause out."
 
 
@@ -51,6 +60,13 @@ def find(scene: Scene) -> Iterator[Case]:
                 f"The loop of `{part.loop.name}` waits {part.share}, above all at {part.where}. The loop computes "
                 "nothing meanwhile."
             ),
-            advice=_PAUSES if part.paces else _WAITS,
+            advice=_PAUSES if part.paces else _SELDOM if _is_seldom(part) else _WAITS,
             where=part.where, seconds=part.seconds, data={"loop": part.loop.name},
         )  # fmt: skip
+
+
+def _is_seldom(part: parts.LargePart) -> bool:
+    """Returns whether few steps wait, and each of these for long."""
+    usual = part.loop.p50_seconds
+    each = part.seconds / max(part.steps, 1)
+    return usual is not None and part.steps > 0 and each > max(SELDOM_SECONDS, SELDOM_TIMES * usual)

@@ -12,7 +12,7 @@ NAME = "unjitted_operations"
 NEEDS = Scene
 
 LEAST_SHARE = 0.2
-"""Share of the time since the first turn."""
+"""Share of the time since the first turn in which nothing compiled: a short run has compiled for most of its time."""
 LARGE_SHARE = 0.5
 LEAST_SECONDS = 5.0
 PROGRAMS = 4
@@ -25,11 +25,14 @@ def find(scene: Scene) -> Iterator[Case]:
     programs = sum(each.compiled for each in scene.snapshot.functions if each.name == EAGER)
     for loop in scene.snapshot.loops:
         took = loop.dispatching if loop.name == EAGER or programs >= PROGRAMS else None
-        if took is None or took.share < LEAST_SHARE or took.seconds < LEAST_SECONDS:
+        if took is None or took.seconds < LEAST_SECONDS:
+            continue
+        share = took.share / max(1.0 - _compiling(scene), took.share)
+        if share < LEAST_SHARE:
             continue
         yield Case(
             function=EAGER,
-            severity="warning" if took.share > LARGE_SHARE or _is_most(took, scene) else "info",
+            severity="warning" if share > LARGE_SHARE or _is_most(took, scene) else "info",
             summary=(
                 f"A loop calls operations one by one, outside any jitted function. Dispatching them takes "
                 f"{percent(took.share)} of the time since the first turn, above all at {took.line}."
@@ -46,7 +49,16 @@ def find(scene: Scene) -> Iterator[Case]:
         )
 
 
+def _compiling(scene: Scene) -> float:
+    """Returns the share of the time since the first turn that went into compiling."""
+    return next((each.rest["compile"] / each.total for each in spans(scene.snapshot) if each.total), 0.0)
+
+
 def _is_most(took: HostLine, scene: Scene) -> bool:
     """Returns whether devices compute for less than half of the time, and dispatching is the largest other part."""
     whole = spans(scene.snapshot)[:1]
-    return any(each.share - took.share < LARGE_SHARE and took.seconds > max(each.rest.values()) for each in whole)
+    return any(
+        each.share - took.share < LARGE_SHARE * (1.0 - _compiling(scene))
+        and took.seconds > max(seconds for name, seconds in each.rest.items() if name != "compile")
+        for each in whole
+    )

@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from jaxobs.base import callers
 from jaxobs.base.errors import SettingError
@@ -73,7 +74,8 @@ def serve(args: argparse.Namespace, say: Callable[[str], None], warn: Callable[[
             closed = callers.is_loopback(socket.getsockname()[0])
             if not args.token and not closed:
                 warn(f"jaxobs agent: anyone who reaches {listens} can send webhooks. Set --token-file.")
-            known = callers.known_hosts(host, args.allow_host, closed=closed)
+            own = [urlsplit(args.url).hostname or ""] if args.url and (closed or args.allow_host) else []
+            known = callers.known_hosts(host, [*args.allow_host, *own], closed=closed)
             serving.serve(agent, socket, serving.application(
                 agent, args.token, known, read_token=args.read_token, is_shown=closed
             ))  # fmt: skip

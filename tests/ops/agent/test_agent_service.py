@@ -233,6 +233,12 @@ def test_one_token_opens_it(tmp_path: pathlib.Path, stub: Stub) -> None:
         assert agent.metric('jaxobs_agent_webhooks_refused_total{reason="unauthorized"}') == 2
 
 
+def test_the_host_of_its_url_is_its_own(tmp_path: pathlib.Path, stub: Stub) -> None:
+    with service(tmp_path, stub.url, "--url", "https://Agent.example.org:8443/jax") as agent:
+        assert agent.post(webhook(), Host="agent.example.org")[0] == 202
+        assert agent.post(webhook(), Host="evil.com")[0] == 421
+
+
 def test_hostile_webhooks_are_refused(tmp_path: pathlib.Path, stub: Stub) -> None:
     with service(tmp_path, stub.url) as agent:
         # The connection may be gone before the client has sent all, and the answer with it; the counter below knows.

@@ -41,6 +41,8 @@ class Break:
     """The one that a person gets, and no other."""
     cause: str
     component: str
+    do: str
+    """Words of the first thing to do, as the report says it."""
     rest: float = 0.0
     """Seconds for which the process counts what is over, by its own clock, which no faster clock shortens."""
 
@@ -52,18 +54,21 @@ class Break:
 
 
 BREAKS = {
-    "frozen": Break("JaxProcessStuck", "process_stuck", "frozen-1"),  # First: JAX ends its peer after 100 s.
-    "full": Break("JaxEventLogDiskFull", "disk_full", "full-0"),
-    "gradual": Break("JaxInputBound", "input_bound", "gradual-0"),
-    "hog": Break("JaxLastExitKilled", "host_out_of_memory", "hog-0"),
-    "replicas": Break("JaxRequestErrorsHigh", "version_skew", "replicas-2"),
-    "slow": Break("JaxStraggler", "straggler", "slow-2"),
-    "dependency": Break("JaxSloRequestAvailabilityBurn", "dependency_unavailable", "dependency-0", rest=60.0),
-    "kept": Break("JaxArrayLeak", "memory_leak", "kept-0"),
-    "killed": Break("JaxTargetDown", "", "killed-1"),
-    "nan": Break("JaxLossNonFinite", "nonfinite_values", "nan-1"),
-    "readonly": Break("JaxPersistentCacheNotSaving", "cache_unusable", "readonly-0"),
-    "sizes": Break("JaxRecompilationStorm", "recompilation", "sizes-0"),
+    # First: JAX ends its peer after 100 s.
+    "frozen": Break("JaxProcessStuck", "process_stuck", "frozen-1", "see whether it still runs"),
+    "full": Break("JaxEventLogDiskFull", "disk_full", "full-0", "Free space"),
+    "gradual": Break("JaxInputBound", "input_bound", "gradual-0", "Prefetch"),
+    "hog": Break("JaxLastExitKilled", "host_out_of_memory", "hog-0", "more memory"),
+    "replicas": Break("JaxRequestErrorsHigh", "version_skew", "replicas-2", "one image"),
+    "slow": Break("JaxStraggler", "straggler", "slow-2", "a host is slow"),
+    "dependency": Break(
+        "JaxSloRequestAvailabilityBurn", "dependency_unavailable", "dependency-0", "the service runs", rest=60.0
+    ),
+    "kept": Break("JaxArrayLeak", "memory_leak", "kept-0", "Take a checkpoint"),
+    "killed": Break("JaxTargetDown", "", "killed-1", "the process ended"),
+    "nan": Break("JaxLossNonFinite", "nonfinite_values", "nan-1", "last good checkpoint"),
+    "readonly": Break("JaxPersistentCacheNotSaving", "cache_unusable", "readonly-0", "Leave the job alone"),
+    "sizes": Break("JaxRecompilationStorm", "recompilation", "sizes-0", "deployment"),
 }
 HALVES = (tuple(BREAKS)[:7], tuple(BREAKS)[7:])
 """Jobs that run at one time: between programs and around them, and in programs."""
@@ -210,6 +215,7 @@ def test_a_break_is_told_once_and_named_and_closed(
     late = {"JaxTargetDown"} if job == "hog" and drill.is_late else set()
     assert [alert for _, alert in drill.sent[job] if alert not in late] == [wanted.alert], drill.sent[job]
     assert wanted.is_named(report), report["headline"]
+    assert wanted.do in report["do_now"][0], report["do_now"]
     assert all(each["explains_alert"] is True for each in report["causes"][:1])
     drill.stage.look_for(wanted.rest)
     closed = drill.stage.await_report(job, lambda found: found["state"] == "closed")

@@ -16,7 +16,7 @@ from helpers import examples
 from helpers.paths import ROOT
 from helpers.requirements import program
 
-from jaxobs.base import config
+from jaxobs.base import callers, config
 from jaxobs.ops.monitoring import alerting, generate
 from jaxobs.ops.monitoring.deploying import gke, prometheus
 from jaxobs.ops.monitoring.generate import kubernetes as generator
@@ -277,6 +277,18 @@ def test_autoscalers_ask_for_a_metric_that_there_is() -> None:
     parse(trigger["query"])
     adapter = objects()["deploy/kubernetes/prometheus-adapter.values.yaml"]["rules"]["custom"][0]
     assert adapter["seriesQuery"].startswith(metric["metric"]["name"] + "{")
+
+
+def test_the_agent_answers_for_its_service_alone() -> None:
+    """Alertmanager asks the Service; the kubelet and Prometheus ask the pod's address; a web page, any name."""
+    [container] = objects()["deploy/kubernetes/agent/deployment.yaml"]["spec"]["template"]["spec"]["containers"]
+    assert {"NAMESPACE", "POD_IP"} <= {each["name"] for each in container["env"]}
+    given = " ".join(container["args"]).replace("$(NAMESPACE)", "monitoring").replace("$(POD_IP)", "10.0.0.7")
+    known = callers.known_hosts("0.0.0.0", re.findall(r"--allow-host=(\S+)", given), closed=False)
+    service = [f"jaxobs-agent{more}" for more in ("", ".monitoring", ".monitoring.svc")]
+    for host in (*service, "jaxobs-agent.monitoring.svc.cluster.local", "10.0.0.7", "localhost"):
+        assert callers.is_asked_for([f"{host}:9465"], known), host
+    assert not callers.is_asked_for(["evil.com"], known)
 
 
 def test_a_sites_choices_are_in_them() -> None:

@@ -109,7 +109,7 @@ def test_the_table_is_written_between_its_marks(tmp_path: Path) -> None:
     "life", [each for each in LIVES if re.fullmatch(r"ends-.*-100", each.name)], ids=lambda life: life.name
 )
 def test_a_thousand_that_end_wake_nobody(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same ends as those of a hundred, which promtool can take."""
+    """Ends of a job have cases with a hundred processes, which promtool can take."""
     program("go")
     assert isinstance(life.processes, functools.partial)
     name, _, parts = life.processes.args

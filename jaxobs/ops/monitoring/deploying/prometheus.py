@@ -1,6 +1,7 @@
 """Prometheus' and Alertmanager's own configurations: for those who run them without Kubernetes."""
 
 from typing import Any
+from urllib.parse import urlsplit
 
 from jaxobs.ops.monitoring import alerting
 from jaxobs.ops.monitoring.deploying import kubernetes
@@ -15,8 +16,15 @@ STORES = {
 }
 """Addresses to which Prometheus writes, by long-term store."""
 
-TARGETS = [{"targets": ["host-0:9464", "host-1:9464", "host-2:9464", "host-3:9464"], "labels": {"job": "train"}}]
-"""An example of what file_sd reads: the processes of one job. Replace the file in one step, as `mv` does."""
+TARGETS = [
+    {
+        "targets": ["host-0:9464", "host-1:9464", "host-2:9464", "host-3:9464"],
+        "labels": {"job": "train", "jax_end": "removed"},
+    }
+]
+"""An example of what file_sd reads: the processes of one job, whose launcher removes the file at the job's end.
+
+Replace the file in one step, as `mv` does."""
 
 
 FULL, FAILED = "JaxEventLogDiskFull", "JaxobsInternalErrors"
@@ -34,6 +42,10 @@ def prometheus(site: Site, store: str | None = None) -> Config:
     """
     config = kubernetes.read("prometheus")
     config["global"]["scrape_interval"] = site.scrape_interval
+    if site.agent_url:
+        address = urlsplit(site.agent_url)
+        of_agent = {"job_name": AGENT, "scheme": address.scheme, "static_configs": [{"targets": [address.netloc]}]}
+        config["scrape_configs"].append(of_agent)
     if store is not None:
         config["global"]["external_labels"] = {"prometheus": "jax-0"}
         queue = {"capacity": 20_000, "max_shards": 10, "max_samples_per_send": 5_000}

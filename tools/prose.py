@@ -13,6 +13,7 @@ import ast
 import inspect
 import re
 import sys
+import tomllib
 from collections import defaultdict
 from pathlib import Path
 
@@ -86,6 +87,26 @@ def dashboard_sentences(source: str) -> dict[int, list[str]]:
     return dict(found)
 
 
+_ENTRY = re.compile(
+    r'^([\w.-]+) = (?:"""(?:[^"]|"(?!""))*"""|"[^\n]*"|\[\s*"[^\n]*"(?:,?\n[^\n]*")*[,\s]*\])$', re.MULTILINE
+)
+"""A text or a list of texts in a TOML file; most expressions are in single quotes."""
+_NO_TEXT = frozenset({"clip", "expr", "followed", "line", "receivers", "template", "unless", "unless_followed"})
+"""Keys of the other expressions."""
+
+
+def table_sentences(source: str) -> dict[int, list[str]]:
+    """Returns the sentences of a TOML file by line; what is filled in, as `{at}`, is `x`."""
+    found: dict[int, list[str]] = defaultdict(list)
+    for entry in _ENTRY.finditer(source):
+        if entry[1] not in _NO_TEXT:
+            (value,) = tomllib.loads(entry[0].replace(entry[1], "text", 1)).values()
+            for text in [value] if isinstance(value, str) else value:
+                told = re.sub(r"\{\{.*?\}\}|\{[^{}]*\}", "`x`", text) if isinstance(text, str) else ""
+                _keep(found, source.count("\n", 0, entry.start()) + 1, told)
+    return dict(found)
+
+
 def _keep(found: dict[int, list[str]], line: int, text: str) -> None:
     """Keeps the lines of a text that are sentences; commands and code are not."""
     for part in (" ".join(each.split()) for each in text.split("\n")):
@@ -96,13 +117,16 @@ def _keep(found: dict[int, list[str]], line: int, text: str) -> None:
 def write(folder: Path) -> list[Path]:
     """Writes a file for each module, with its name and `.md`: to Vale, what is in backticks is code."""
     written = []
-    modules = [each for each in (ROOT / "jaxobs").rglob("*") if each.suffix in (".py", *_TEXTS)]
+    modules = [each for each in (ROOT / "jaxobs").rglob("*") if each.suffix in (".py", ".toml", *_TEXTS)]
+    modules = [each for each in modules if each.parent.name != "recordings"]  # they say why to those who read the rules
     for module in sorted([*modules, *(ROOT / "jaxobs").glob("ops/monitoring/boards/*.yaml")]):
         path, source = module.relative_to(ROOT).as_posix(), module.read_text(encoding="utf-8")
         if module.suffix == ".py":
             lines = sentences(source, with_docstrings=not docstrings.within(path, docstrings.EXEMPT))
+        elif module.suffix in _TEXTS:
+            lines = page_sentences(source, module.suffix)
         else:
-            lines = dashboard_sentences(source) if module.suffix == ".yaml" else page_sentences(source, module.suffix)
+            lines = (dashboard_sentences if module.suffix == ".yaml" else table_sentences)(source)
         if not lines:
             continue
         file = folder / f"{path}.md"

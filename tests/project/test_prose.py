@@ -85,3 +85,21 @@ def test_every_text_of_the_live_page_is_found() -> None:
     assert prose.page_sentences(script, ".js") == {2: ["Last contact at `x`."]}
     markup = '<p class="quiet small told" title="what each device holds">This page needs JavaScript.</p>'
     assert prose.page_sentences(markup, ".html") == {1: ["what each device holds.", "This page needs JavaScript."]}
+
+
+def test_every_text_of_a_table_is_found() -> None:
+    """Expressions are in single quotes; the words that a file fills in are `x`."""
+    source = """# A comment that says something.
+about = 'said something of the other'
+title = "Hosts cannot reach each other"
+collect = ["The log of each worker.", "The list of all hosts"]
+why = \"\"\"
+  The cluster "one" is \\
+  slow on {{ $labels.job }}{at}.\"\"\"
+expr = "sum by (job) and on the other"
+"""
+    assert prose.table_sentences(source) == {
+        3: ["Hosts cannot reach each other."],
+        4: ["The log of each worker.", "The list of all hosts."],
+        5: ['The cluster "one" is slow on `x``x`.'],
+    }

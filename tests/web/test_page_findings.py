@@ -10,11 +10,13 @@ from helpers.page_facts import FINDINGS, NOW, compilation, events, finding, func
 from helpers.page_fixtures import Opener, chrome, opened, row, serving
 from helpers.page_input_facts import WALL, WELL
 from helpers.page_memory_facts import capture
+from helpers.page_request_facts import PREDICT
 from playwright.sync_api import Page, expect
 
 from jaxobs.base.symptoms import symptom_url
 from jaxobs.facts.compilations import Change
 from jaxobs.facts.events import Event
+from jaxobs.facts.requests import RequestCompilation
 
 __all__ = ["chrome", "opened"]  # fixtures that the tests take by name
 
@@ -75,6 +77,51 @@ def test_a_finding_is_shared_as_a_picture_and_as_an_address(opened: Opener, tmp_
         assert picture[:8] == b"\x89PNG\r\n\x1a\n" and struct.unpack(">II", picture[16:24]) == (1200, 630)
 
 
+DRAWN_TEXTS = """
+    window.drawn = [];
+    const fill = CanvasRenderingContext2D.prototype.fillText;
+    CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
+        drawn.push(text);
+        fill.call(this, text, ...rest);
+    };
+"""
+FULL = {"sizes": list(range(31, 399)), "buckets": [64, 448]}
+ADVICE = "Pad it to multiples of 64. " + "That leaves at most seven programs with the sizes seen. " * 9
+
+
+@pytest.mark.parametrize(
+    ("where", "shown"),
+    [
+        ("/home/ada/jobs/long/train.py:24", "long/train.py:24"),
+        ("/home/ada/train.py:24", "train.py:24"),
+        ("/root/train.py:24", "train.py:24"),
+        ("/srv/train.py:24", "srv/train.py:24"),
+        ("tokens dimension 1", "tokens dimension 1"),
+    ],
+)
+def test_the_picture_of_a_finding_has_whole_sentences_and_no_home(opened: Opener, where: str, shown: str) -> None:
+    found = finding(
+        "unbounded_shapes",
+        "m.f",
+        data=FULL,
+        advice=ADVICE,
+        where=where,
+        seconds=9,
+        summary=f"`x` recompiles (`{where}`).",
+    )
+    with serving(replace(rich(), findings=(found,))) as server:
+        page = opened(server, script=DRAWN_TEXTS)
+        page.locator("#findings-list summary").press("Enter")
+        with page.expect_download():
+            page.get_by_role("button", name="save as a picture").click()
+        drawn = page.evaluate("drawn")
+    told = " ".join(drawn)
+    assert shown in drawn and f"x recompiles ({shown})." in told and "ada" not in told
+    assert "…" not in told and "Pad it to multiples of 64. That leaves" in told
+    assert told.count("That leaves") == told.count("sizes seen.") < 9
+    assert {"64", "448"} <= {*drawn}
+
+
 def test_a_finding_leads_to_the_trace_of_its_time(opened: Opener) -> None:
     """The latest profile that was captured while it lasted; none from before, and no capture of memory."""
     told = FINDINGS[1]
@@ -132,6 +179,36 @@ def test_the_sizes_of_a_dimension_are_drawn(opened: Opener) -> None:
         expect(picture).to_contain_text("one bucket: 1,024")
         expect(picture).to_contain_text("<1 % padding")
         expect(picture.locator("rect.seen")).to_have_count(11)
+
+
+def test_what_to_do_is_said_once_for_a_function(opened: Opener) -> None:
+    """With its newest compilation; each other one says what changed, and the rest when pointed at."""
+    pad = "Pad dimension 0 of `x` to one size ({} fits both calls)."
+    reasons = [f"`m.{name}`: `x` f32[{n}] -> f32[{n + 1}]. {pad.format(n)}" for name in "fg" for n in range(3)]
+    made = [compilation(n, each[1:4], cause="shape", reason=each) for n, each in enumerate(reasons, 1)]
+    cold = replace(
+        PREDICT.latest_cold[0],
+        compiled=(RequestCompilation(function="m.f", cause="shape", reason=reasons[0], cache="miss", seconds=0.1),),
+    )
+    known = (function("m.f", shape=3, last_reason=reasons[2]), function("m.g", shape=3, last_reason=reasons[5]))
+    facts = replace(rich(), findings=(), functions=known, routes=(replace(PREDICT, latest_cold=(cold,)),))
+    with serving(facts, made[:5]) as server:
+        page = opened(server)
+        told = page.locator("main").get_by_text("fits both calls").locator("visible=true")
+        expect(page.locator("#recent > li")).to_have_count(5)
+        expect(told).to_have_count(2)
+        assert [text for text in page.locator("#recent .reason").all_inner_texts() if "fits" in text] == [
+            "x f32[1] -> f32[2]. Pad dimension 0 of x to one size (1 fits both calls).",
+            "x f32[2] -> f32[3]. Pad dimension 0 of x to one size (2 fits both calls).",
+        ]
+        server.events.append(made[5])
+        expect(page.locator("#recent > li")).to_have_count(6)
+        expect(told).to_have_count(2)
+        expect(page.locator("#recent .reason").first).to_contain_text("(2 fits both calls)")
+        expect(page.locator("#recent .reason").last).to_have_attribute("title", re.compile("0 fits both calls"))
+        expect(page.locator("#requests-cold-list")).to_contain_text("f32[0] -> f32[1].")
+        page.locator("#eager").check()  # drawn again
+        expect(told).to_have_count(2)
 
 
 def test_a_finding_leads_to_its_compilations_and_back(opened: Opener) -> None:

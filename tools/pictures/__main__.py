@@ -20,7 +20,8 @@ from tools import prose
 ROOT = Path(__file__).resolve().parent.parent.parent
 STAMPS = Path(__file__).with_name("stamps.json")
 """By picture, the hash of the inputs that it was drawn from."""
-_PAGE = ("jaxobs/web/page/assets/*", "jaxobs/findings/**/*.py", "jaxobs/reasons/**/*.py", "tools/pictures/pages.py")
+_SENTENCES = ("jaxobs/findings/**/*.py", "jaxobs/reasons/**/*.py", "jaxobs/base/symptoms.*")
+_PAGE = ("jaxobs/web/page/*", "jaxobs/web/page/assets/*", *_SENTENCES, "tools/pictures/pages.py")
 INPUTS: Mapping[str, tuple[str, ...]] = {
     "docs/live-page.png": (*_PAGE, "jaxobs/ops/demo/*.py"),
     "docs/screens/verdict.png": (*_PAGE, "tools/pictures/programs/leaking.py"),
@@ -37,7 +38,12 @@ INPUTS: Mapping[str, tuple[str, ...]] = {
         "tools/pictures/agent.py",
         "tools/pictures/programs/nan.py",
     ),
-    "docs/notebook.png": ("jaxobs/views/notebook/*.py", "jaxobs/findings/**/*.py", "tools/pictures/notebook.py"),
+    "docs/notebook.png": (
+        "jaxobs/views/notebook/*.py",
+        "jaxobs/views/notebook/*.css",
+        *_SENTENCES,
+        "tools/pictures/notebook.py",
+    ),
     **{
         f"docs/dashboards/{name}.png": ("tools/pictures/dashboards.py", f"dashboards/jaxobs-{name}.json")
         for name in ("executive", "oncall", "serving", "debug", "devices", "fleet")

@@ -106,6 +106,28 @@ TRIED: dict[str, FirstTry] = {
     "augmented_eagerly": FirstTry("wrong", "`ok` in a run of 5 s, of which single operations took half"),
     "saved_at_the_end": FirstTry("right"),
     "padded_graphs": FirstTry("right"),
+    "self_supervised": FirstTry("half", "dispatching not told beside what compiled in so short a run"),
+    "unrolled_meta_learning": FirstTry("right"),
+    "keras_predict_in_loop": FirstTry("right"),
+    "distillation": FirstTry(
+        "half", "two findings for one fault; that the teacher computes the same again is not seen"
+    ),
+    "bucketed_names": FirstTry("half", "`watch` for 1.4 s of a start"),
+    "eigenvectors_each_epoch": FirstTry("half", "`watch`, since devices compute meanwhile"),
+    "workers_each_epoch": FirstTry("half", "advises more workers, which start no faster"),
+    "diffusion_one_key": FirstTry("half", "a key that never changes is not seen"),
+    "physics_informed": FirstTry("half", "`watch` for 0.9 s of a start"),
+    "critic_and_generator": FirstTry("right"),
+    "neighbour_list": FirstTry("right"),
+    "path_tracer": FirstTry("right"),
+    "temperature_of_users": FirstTry("right"),
+    "one_lock_of_workers": FirstTry("half", "`watch`, and the lock of the workers is not named"),
+    "live_monitor": FirstTry("wrong", "waits for a source that keeps a pace, as for a slow loader"),
+    "weeks_of_a_series": FirstTry("right"),
+    "evolution_of_a_plant": FirstTry("wrong", "`ok` where callbacks take the time"),
+    "waveform_inversion": FirstTry("right"),
+    "scan_of_a_solver": FirstTry("half", "a results file that is written anew for each trial is not named"),
+    "option_prices": FirstTry("wrong", "`ok` where 2.6 GB are kept, and all batches are the same"),
 }
 """First tries on programs that are not in the zoo: a blind round counts in full, whatever was kept of it. The last 34
 ran on a machine with two to three busy programs for each core, the 20 before them with five."""

@@ -20,7 +20,7 @@ MOST_REASONS = 20
 MOST_NAME = 40
 """Characters of a function's name with which the cost of a finding has room in the line."""
 _FIGURES = re.compile(r"[\d.,]*\d")
-_SENTENCES = re.compile(r"(?<=\.)\s+(?=[A-Z])")
+_SENTENCES = re.compile(r"(?<=\.)\s+(?=[A-Z`])")
 
 
 def lay_out(

@@ -21,8 +21,8 @@ from jaxobs.facts.wall import TIME_CATEGORIES
 _SPLIT = "<!-- recorded -->"
 _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
-_FOR_READERS = re.compile(r"^[ \t]*//.*\n|^[ \t]+| +// [^\n\"'`]*$", re.MULTILINE)
-"""Comments and indentation: for who reads the asset, not for who opens the page."""
+_FOR_READERS = re.compile(r"^[ \t]*//.*\n|^[ \t]+| +// [^\n\"'`]*$|(?<=[;{])\n", re.MULTILINE)
+"""Comments, indentation and ends of lines: for who reads the asset, not for who opens the page."""
 _BETWEEN_RULES = re.compile(r"\s*([{};])\s*|^/\*.*\*/\s*", re.MULTILINE)
 """Comments and blanks of a style sheet."""
 _PROPERTY = re.compile(r"(?<=[{;])([a-z][a-z-]*): ")

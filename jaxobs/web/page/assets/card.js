@@ -1,6 +1,6 @@
 // A finding as a picture of 1200 x 630, as sites show beside a link: what it costs, where, and what to do.
 const CARD = { left: 72, right: 1128, ink: "#eef2f7", quiet: "#9aa7b8", cure: "#5ec98b", seen: "#6ea8fe", severity: { critical: "#f0616d", warning: "#f2a93b" } };
-const SANS = "system-ui, sans-serif", MONO = "ui-monospace, monospace";
+const SANS = "system-ui, sans-serif", MONO = "ui-monospace, monospace", LINE = 1.25, MOST_BINS = 32;
 
 // Lines of a text that fit; the last ends with an ellipsis if there are more.
 function wrapped(pen, text, width, most) {
@@ -14,46 +14,64 @@ function wrapped(pen, text, width, most) {
   return lines;
 }
 
+// A card is for others: a file has its folder, and none of those above it, such as a home directory.
+const SITE = /(^|[\s`(])(?:\/(?:home|Users)\/[^/\s]+|\/root)?(\/[^\s`]+:\d+)/g;
+const shared = (text) => text.replace(SITE, (_, before, path) => before + placeOf(path).replace(/^\//, ""));
+
 function cardOf(finding) {
   const canvas = Object.assign(document.createElement("canvas"), { width: 1200, height: 630 });
   const pen = canvas.getContext("2d");
-  const entry = (verdictOf(page.snap).findings || []).find((each) => each.id === finding.id);
+  const entry = entriesOf(page.snap).get(finding.id);
+  const all = CARD.right - CARD.left;
   let y = 96;
-  const write = (text, font, color, { most = 1, width = CARD.right - CARD.left, step = 1.25, x = CARD.left } = {}) => {
-    pen.font = font; pen.fillStyle = color;
-    for (const line of wrapped(pen, text, width, most)) { pen.fillText(line, x, y, width); y += parseInt(font.match(/(\d+)px/)[1], 10) * step; }
+  const write = (text, size, color, { weight = 600, family = SANS, most = 1, width = all, step = LINE, x = CARD.left } = {}) => {
+    pen.font = `${weight} ${size}px ${family}`; pen.fillStyle = color;
+    for (const line of wrapped(pen, text, width, most)) { pen.fillText(line, x, y, width); y += size * step; }
+  };
+  // The first sentences that fit, in the largest letters in which the first of them does.
+  const told = (text, sizes, color, { weight, width, room }) => {
+    const all = shared(text).split(ENDED);
+    for (const size of sizes) for (let n = all.length; n; n -= 1) {
+      const kept = all.slice(0, n).join(" "), most = Math.floor(room / size / LINE);
+      pen.font = `${weight} ${size}px ${SANS}`;
+      if (wrapped(pen, kept, width, 99).length <= most || (n === 1 && size === sizes[2])) return write(kept, size, color, { weight, width, most });
+    }
   };
   pen.fillStyle = "#10151c"; pen.fillRect(0, 0, 1200, 630);
   pen.fillStyle = CARD.severity[(entry && entry.severity) || finding.severity] || CARD.seen; pen.fillRect(0, 0, 16, 630);
-  write(spaced(finding.finding).toUpperCase(), `600 24px ${SANS}`, CARD.quiet, { step: 2.2 });
-  write(finding.summary, `600 42px ${SANS}`, CARD.ink, { most: 4 });
+  write(spaced(finding.finding).toUpperCase(), 24, CARD.quiet, { step: 2.2 });
+  told(finding.summary, [42, 36, 30], CARD.ink, { weight: 600, width: all, room: 212 });
   const cost = [finding.count > 0 && counted(finding), finding.seconds > 0 && lostTime(finding), finding.bytes && bytes(finding.bytes)].filter(Boolean).join(" · ");
   y += 12;
-  if (cost) write(cost, `600 32px ${SANS}`, CARD.severity.warning, { step: 1.6 });
+  if (cost) write(cost, 32, CARD.severity.warning, { step: 1.6 });
   const seen = sizesSeen(finding.data.sizes), drawn = seen.length > 1;
-  const half = drawn ? 600 : CARD.right - CARD.left;
-  if (finding.advice) write(finding.advice, `30px ${SANS}`, CARD.cure, { most: Math.max(1, Math.floor((556 - y) / 38)), width: half });
-  if (drawn) drawSizes(pen, seen, (finding.data.buckets || []).map(Number).filter((each) => each > 0), { left: 736, right: CARD.right, top: 372, floor: 520 });
+  if (finding.advice) told(finding.advice, [30, 26, 22], CARD.cure, { weight: 400, width: drawn ? 600 : all, room: 566 - y });
+  if (drawn) drawSizes(pen, seen, bucketsOf(finding), { left: 736, right: CARD.right, top: 372, floor: 520 });
   y = 588;
-  write(finding.where || finding.subject || "", `26px ${MONO}`, CARD.quiet, { width: 880 });
+  write(shared(finding.where || finding.subject || ""), 26, CARD.quiet, { weight: 400, family: MONO, width: 880 });
   pen.textAlign = "right"; y = 588;
-  write("jaxobs", `600 28px ${SANS}`, CARD.quiet, { x: CARD.right });
+  write("jaxobs", 28, CARD.quiet, { x: CARD.right });
   return canvas;
 }
 
-// How often each size came, as bars; lines are the sizes to pad to.
+// How often sizes came, in bins of a round width; lines are the sizes to pad to, or the axis has its ends.
 function drawSizes(pen, seen, buckets, { left, right, top, floor }) {
-  const low = seen[0][0], high = Math.max(seen[seen.length - 1][0], ...buckets), most = Math.max(...seen.map(([, n]) => n));
-  const x = (size) => left + ((size - low + 1) / (high - low + 1)) * (right - left), thick = Math.max(3, Math.min(24, (right - left) / (high - low + 1) - 2));
+  const least = seen[0][0], high = Math.max(seen[seen.length - 1][0], ...buckets);
+  const bin = 2 ** Math.max(0, Math.ceil(Math.log2((high - least + 1) / MOST_BINS)));
+  const last = (size) => Math.ceil(size / bin) * bin, low = last(least) - bin; // a bar ends with its last size
+  const totals = {};
+  for (const [size, n] of seen) totals[last(size)] = (totals[last(size)] || 0) + n;
+  const most = Math.max(...Object.values(totals)), x = (size) => left + ((size - low) / (last(high) - low)) * (right - left), thick = x(low + bin) - left;
   pen.fillStyle = CARD.seen;
-  for (const [size, n] of seen) pen.fillRect(x(size) - thick, floor - Math.max(4, (n / most) * (floor - top)), thick, Math.max(4, (n / most) * (floor - top)));
+  for (const [end, n] of Object.entries(totals)) { const tall = Math.max(4, (n / most) * (floor - top)); pen.fillRect(x(end) - thick + 1, floor - tall, Math.max(2, thick - 2), tall); }
   pen.fillStyle = CARD.quiet; pen.fillRect(left, floor, right - left, 2);
-  pen.fillStyle = CARD.cure; pen.font = `22px ${SANS}`; pen.textAlign = "right";
+  pen.font = `22px ${SANS}`; pen.textAlign = "right";
+  if (buckets.length) pen.fillStyle = CARD.cure;
   let free = left;
-  for (const bucket of [...buckets].sort((a, b) => a - b)) {
-    pen.fillRect(x(bucket), top - 12, 2, floor - top + 12);
-    if (x(bucket) - pen.measureText(count(bucket)).width < free) continue;
-    pen.fillText(count(bucket), x(bucket) + 2, floor + 28); free = x(bucket) + 12;
+  for (const mark of buckets.length ? buckets : [least, high]) {
+    if (buckets.length) pen.fillRect(x(mark), top - 12, 2, floor - top + 12);
+    if (x(mark) - pen.measureText(count(mark)).width < free) continue;
+    pen.fillText(count(mark), x(mark) + 2, floor + 28); free = x(mark) + 12;
   }
   pen.textAlign = "left";
 }

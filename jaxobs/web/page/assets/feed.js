@@ -88,8 +88,15 @@ function drawFeed(snap) {
   const found = listed();
   if (page.recorded) drawPager(found.length);
   const shown = found.slice(feed.page * KEPT, (feed.page + 1) * KEPT);
-  const told = findingsBySequence(snap);
-  keyed($("recent"), shown, eventKey, makeEvent, (row, event) => markEvent(row, told.get(event.sequence) || []));
+  const told = findingsBySequence(snap), cures = new Set();
+  keyed($("recent"), shown, eventKey, makeEvent, (row, event) => {
+    markEvent(row, told.get(event.sequence) || []);
+    if (!row.cure) return;
+    // Many compilations of one function have the same cure, but for a size: the newest tells it.
+    const cure = `${event.eager ? EAGER : event.function} ${row.cure.textContent.replace(/\d+ fits both/, "")}`;
+    show(row.cure, !cures.has(cure));
+    cures.add(cure);
+  });
   setText($("recent-count"), count(feed.seen - (withEager ? 0 : feed.eagerSeen)));
   setText($("eager-count"), withEager ? `${count(feed.eagerSeen)} shown` : `${count(feed.eagerSeen)} hidden`);
   const total = feed.seen - (withEager ? 0 : feed.eagerSeen);
@@ -126,10 +133,12 @@ function makeEvent(event) {
   ].filter(Boolean);
   // The function stands in the line above already.
   const reason = event.reason.replace(`\`${event.function}\`: `, "");
+  const [change, told] = changeAndCure(reason);
+  const cure = told ? h("span", {}, ...sentence(told)) : null;
   const node = h("li", { "data-sequence": event.sequence, "data-eager": String(event.eager), tabindex: "-1" },
     h("div", { class: "row" }, h("time", { class: "num", datetime: event.time, title: moment(at), text: when(at) }), nameNode(event.function), bar, h("span", { class: "num cost", text: seconds(total) })),
     h("div", { class: "meta" }, chip(event.cause), ...meta),
-    reason ? h("p", { class: "reason" }, ...sentence(reason)) : null,
+    reason ? h("p", { class: "reason", title: cure && reason }, ...sentence(change), cure) : null,
     event.changes.length ? changesOf(event) : null,
     missedOf(event.lookup),
     moreOf(event));
@@ -137,7 +146,7 @@ function makeEvent(event) {
     node.classList.add("fresh");
     setTimeout(() => node.classList.remove("fresh"), 6000);
   }
-  return { node, marks };
+  return { node, marks, cure };
 }
 
 function siteOf(site) {

@@ -71,6 +71,14 @@ function when(epoch) {
   return today ? clock(epoch) : `${moment(epoch).slice(5, 10)} ${clock(epoch, false)}`;
 }
 
+const ENDED = /(?<=\.)\s+(?=[A-Z`])/; // between two sentences
+
+// A reason as what changed, and what to do about it: its first sentence and the others.
+function changeAndCure(reason) {
+  const end = reason.search(ENDED);
+  return end < 0 ? [reason, ""] : [reason.slice(0, end), reason.slice(end)];
+}
+
 const spaced = (word) => word.replaceAll("_", " ");
 const sum = (numbers) => Object.values(numbers).reduce((a, b) => a + b, 0);
 

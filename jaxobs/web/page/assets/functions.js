@@ -102,7 +102,7 @@ function updateFunction(row, fn, longest) {
   setText(row.total, seconds(spent(fn)));
   updateCache(row.cache, fn.cache);
   const reason = (Object.hasOwn(APART, fn.name) && APART[fn.name]) || (recompiled(fn) > 0 && fn.last_reason) || "";
-  redraw(row.reason, reason, () => sentence(reason));
+  redraw(row.reason, reason, () => sentence(changeAndCure(reason)[0])); // what to do stands with its compilation
   setTitle(row.reason, reason);
   show(row.why, Boolean(reason) && !open);
   row.node.classList.toggle("explained", Boolean(reason) && !open);

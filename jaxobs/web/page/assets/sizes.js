@@ -9,10 +9,12 @@ function sizesSeen(sizes) {
   return [...totals].sort((a, b) => a[0] - b[0]);
 }
 
+const bucketsOf = (finding) => (finding.data.buckets || []).map(Number).filter((each) => each > 0).sort((a, b) => a - b);
+
 function sizesPicture(finding) {
   const seen = sizesSeen(finding.data.sizes);
   if (seen.length < 2) return null;
-  const buckets = (finding.data.buckets || []).map(Number).filter((each) => each > 0).sort((a, b) => a - b);
+  const buckets = bucketsOf(finding);
   const low = seen[0][0], high = Math.max(seen[seen.length - 1][0], ...buckets);
   const range = `${plural(seen.length, "size")}, ${count(low)} to ${count(seen[seen.length - 1][0])}`;
   const cure = buckets.length ? `${buckets.length === 1 ? "one bucket" : `${buckets.length} buckets`}: ${buckets.map(count).join(", ")}` : "";

@@ -129,11 +129,12 @@ def _fell(frame: FrameType, result: Any) -> None:
     """Calls the hook after a call that ran JAX's Python dispatch and compiled nothing, if it has no fast path."""
     compiled, _this_thread.compiled = _this_thread.compiled, False
     hook = _Hooks.falls
-    if hook is None or compiled or result[1] is not None:
+    if hook is None or compiled:
         return
     with guarded("post_hook.fell"):
+        _, fast_path, *_ = result
         state = trace_state()
-        if state.current(state.holder) is not state.eval_trace:
+        if fast_path is not None or state.current(state.holder) is not state.eval_trace:
             return
         local = frame.f_locals
         fun = local["fun"]

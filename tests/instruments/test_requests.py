@@ -84,7 +84,7 @@ def test_one_program_that_many_ask_for_at_once_makes_one_request_cold_and_the_ot
 
     @jax.jit
     def deep(x: jax.Array) -> jax.Array:
-        for n in range(120):
+        for n in range(600):
             x = jnp.sin(x @ x) + n
         return x
 

@@ -33,6 +33,7 @@ ONCE = frozenset({
 """Kinds that cost something once, and nothing for as long as the program runs, ..."""
 ONCE_SECONDS = 60.0
 """... which are worth fixing first from so many seconds on, or from the share that an account may lack."""
+_BUILDS = {eager_initialization.NAME}
 START_SHARE = 0.1
 """Share of the time below which building a model is an ordinary start: the verdict stays `ok`."""
 
@@ -61,9 +62,8 @@ def of(
     standing = [each for each in findings if each.ended is None]
     found = _ordered([_entry(each, seconds, now) for each in standing], _causes(standing))
     word = "fix" if any(each.severity != "info" for each in found) else "watch" if found else "ok"
-    kinds = {each.id: each.finding for each in standing}
-    if word == "watch" and otherwise.account is not None and all(_is_start(each, kinds[each.id]) for each in found):
-        word = "ok"
+    if word == "watch" and otherwise.account is not None and {each.finding for each in standing} == _BUILDS:
+        word = "ok" if all((each.cost.share or 1.0) < START_SHARE for each in found) else word
     headline = _headline(found) if found else otherwise.headline
     if found and word == otherwise.verdict and otherwise.account is not None:
         # What is only worth knowing costs less than what the account lacks.
@@ -106,11 +106,6 @@ def _severity(finding: Finding, seconds: float | None, share: float | None, age:
     once = finding.finding in ONCE and seconds is not None and seconds < ONCE_SECONDS
     small = small or (once and share is not None and share < 1.0 - parts.ACCOUNTED)
     return "info" if severity == "warning" and small and not finding.bytes else severity
-
-
-def _is_start(entry: VerdictFinding, kind: str) -> bool:
-    """Returns whether a finding that is worth knowing only is the ordinary cost of building a model."""
-    return kind == eager_initialization.NAME and entry.cost.share is not None and entry.cost.share < START_SHARE
 
 
 def _causes(findings: Sequence[Finding]) -> dict[str, str]:

@@ -175,7 +175,7 @@ class Clock:
                 return
             if self._loops:
                 look = self._look(wall.thread, frames[wall.thread], computing)
-                if (look.computes or not look.runs) and not look.spot.called_back:
+                if (look.computes or self._called(look.spot)) and not look.spot.called_back:
                     look.spot = self._called_back(frames) or look.spot
                 frames.clear()
                 category = self._category(look)

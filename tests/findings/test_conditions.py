@@ -333,8 +333,6 @@ def test_callbacks_and_pauses_that_take_part_of_the_steps() -> None:
     assert [(severity, line) for severity, line, _ in seen] == [("info", "a.py:4")]
     (once,) = told(LOOP, wall(init=20.0, step=60.0, idle=40.0), step_pause_seconds=0.0)
     assert once[1] == "a.py:4" and "above all `m.look_up` at a.py:2" in once[2]
-    (most,) = told(LOOP, wall(init=20.0, step=21.0, idle=8.5), step_pause_seconds=0.0)
-    assert most[1] == "a.py:2", "looks see a part of what the callbacks took"
 
 
 @pytest.mark.parametrize(("saves", "severity"), [(5, "warning"), (4, "info")])
@@ -394,7 +392,7 @@ def test_dispatching_counts_against_the_time_in_which_nothing_compiles() -> None
 
 @pytest.mark.parametrize(
     ("steps", "usual", "said"),
-    [(4, 0.003, "one|its workers"), (40, 0.003, "prefetch"), (4, 9.0, "prefetch"), (4, None, "prefetch")],
+    [(4, 0.003, "its workers"), (40, 0.003, "prefetch"), (4, 9.0, "prefetch"), (4, None, "prefetch")],
 )
 def test_waits_of_few_steps_have_a_cure_of_their_own(steps: int, usual: float | None, said: str) -> None:
     """Workers that start again for each epoch hold up a step in each; more of them would not start faster."""

@@ -75,9 +75,6 @@ def find(scene: Scene) -> Iterator[Case]:
         is_often = category != "checkpoint" or _saves(scene.snapshot, part) > FEW_CHECKPOINTS
         if part is not None and (category != "idle" or _goes_on(part.loop, scene.time)):
             within = held.pop("callbacks", None) if category == "idle" else None
-            if within is not None and within.seconds > part.seconds:
-                yield within
-                continue
             told = "" if within is None or within.where == part.where else f" {within.summary}"
             yield Case(
                 key=f"{NAME} {category}", function=part.loop.name, subject=category, where=part.where,

@@ -25,14 +25,12 @@ def find(scene: Scene) -> Iterator[Case]:
     programs = sum(each.compiled for each in scene.snapshot.functions if each.name == EAGER)
     for loop in scene.snapshot.loops:
         took = loop.dispatching if loop.name == EAGER or programs >= PROGRAMS else None
-        if took is None or took.seconds < LEAST_SECONDS:
-            continue
-        share = took.share / max(1.0 - _compiling(scene), took.share)
-        if share < LEAST_SHARE:
+        share, most = (0.0, False) if took is None else _weight(took, scene)
+        if took is None or took.seconds < LEAST_SECONDS or share < LEAST_SHARE:
             continue
         yield Case(
             function=EAGER,
-            severity="warning" if share > LARGE_SHARE or _is_most(took, scene) else "info",
+            severity="warning" if share > LARGE_SHARE or most else "info",
             summary=(
                 f"A loop calls operations one by one, outside any jitted function. Dispatching them takes "
                 f"{percent(took.share)} of the time since the first turn, above all at {took.line}."
@@ -49,16 +47,14 @@ def find(scene: Scene) -> Iterator[Case]:
         )
 
 
-def _compiling(scene: Scene) -> float:
-    """Returns the share of the time since the first turn that went into compiling."""
-    return next((each.rest["compile"] / each.total for each in spans(scene.snapshot) if each.total), 0.0)
+def _weight(took: HostLine, scene: Scene) -> tuple[float, bool]:
+    """Returns the share of dispatching in the time in which nothing compiled, and whether it is what to change first.
 
-
-def _is_most(took: HostLine, scene: Scene) -> bool:
-    """Returns whether devices compute for less than half of the time, and dispatching is the largest other part."""
-    whole = spans(scene.snapshot)[:1]
-    return any(
-        each.share - took.share < LARGE_SHARE * (1.0 - _compiling(scene))
-        and took.seconds > max(seconds for name, seconds in each.rest.items() if name != "compile")
-        for each in whole
-    )
+    It is if devices compute for less than half of that time, and no other part is larger.
+    """
+    whole = next((each for each in spans(scene.snapshot) if each.total), None)
+    if whole is None:
+        return took.share, False
+    others = [seconds for name, seconds in whole.rest.items() if name != "compile"]
+    rest = max(1.0 - whole.rest["compile"] / whole.total, took.share)
+    return took.share / rest, (whole.share - took.share) / rest < LARGE_SHARE and took.seconds > max(others)

@@ -51,8 +51,10 @@ def _cold_requests(scene: Scene) -> None:
     from jaxobs.ops.demo import training
 
     size = SIZES[min(scene.count // EVERY, len(SIZES) - 1)]
+    images = np.resize(scene.images, (size, 8, 8, 1))
     with request("/classify"):
-        np.asarray(training.predict(scene.model, np.resize(scene.images, (size, 8, 8, 1))))
+        np.asarray(training.predict(scene.model, images))
+        np.asarray(training.saliency(scene.model, images))
 
 
 def _crash(scene: Scene) -> None:

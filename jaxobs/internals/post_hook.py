@@ -2,9 +2,11 @@
 
 A Python callable, called on the calling thread with `(fun, args, kwargs, output)` when a program has been handed to the
 device; `fun` is what `jax.jit` returned. Calls that fell to Python (misses, callbacks) have none, nor those that are
-traced. It is in no cache's key: to set it or to take it off compiles nothing. `None` stands for no hook. From Python
-3.12 on, one of ours can have those that fell to Python, too: programs with effects (`io_callback`, `jax.debug.print`)
-never have a fast path.
+traced. It is in no cache's key: to set it or to take it off compiles nothing. `None` stands for no hook.
+
+One of ours can have those that fell to Python, too: programs with effects (`io_callback`, `jax.debug.print`) never have
+a fast path. From Python 3.12 on, the interpreter says when JAX's Python dispatch returns (`code_events`). On Python
+3.11, JAX from 0.7 on says when the call of such a program begins (`jax_test_events`), and the hook is given no output.
 
 There is one place for it in a process. Whatever somebody else puts there stays there; and JAX, which sets its own
 without a look when `jax_debug_nans` is turned on, always wins.
@@ -12,16 +14,17 @@ without a look when `jax_debug_nans` is turned on, always wins.
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 import weakref
-from collections.abc import Callable
-from types import FrameType
+from collections.abc import Callable, Iterator
+from types import CodeType, FrameType
 from typing import Any, ClassVar
 
 from jaxobs.base import threads
 from jaxobs.base.guard import guarded
-from jaxobs.internals import code_events
+from jaxobs.internals import code_events, jax_test_events
 from jaxobs.internals.fastpath import miss_code
 from jaxobs.internals.listeners import PHASE_OF_EVENT, Listeners, register, unregister
 from jaxobs.internals.tracing import trace_state
@@ -41,14 +44,13 @@ def put(hook: Hook, *, falls: bool = False) -> bool:
     """Sets the hook, next to others of ours, where there is none of anybody else; whether it is set now.
 
     Args:
-      falls: it is also called for calls without a fast path, where Python reports them.
+      falls: it is also called for calls without a fast path, where Python or JAX reports them.
     """
     with _Hooks.lock:
         if _free() and not _debugging() and hook not in _Hooks.ours:
             _Hooks.ours = (*_Hooks.ours, hook)
             _place()
-            missed = miss_code() if falls else None
-            if missed is not None and _Hooks.falls is None and code_events.watch(missed, ended=_fell):
+            if falls and _Hooks.falls is None and _watch_falls():
                 _Hooks.falls = hook
         if _Hooks.ours:
             register(_LISTENERS)
@@ -71,13 +73,34 @@ def take(hook: Hook) -> None:
         if missed is not None:
             _Hooks.falls = None
             code_events.unwatch(missed, _fell)
+            jax_test_events.unlisten(_falls)
+
+
+def _watch_falls() -> bool:
+    missed, called = miss_code(), None if code_events.MONITORS else call_code()
+    if missed is not None and called is not None:
+        jax_test_events.listen(_CALL, called, _falls)
+    return missed is not None and (called is not None or code_events.watch(missed, ended=_fell))
+
+
+@functools.cache
+def call_code() -> CodeType | None:
+    """The code of JAX's Python dispatch that reports the calls, if it has the variable that we read."""
+    from jax._src import pjit
+
+    code = getattr(getattr(pjit, "_pjit_call_impl_python", None), "__code__", None)
+    return code if code is not None and _CALL in code.co_consts and jax_test_events.reports(code) else None
+
+
+_CALL = "jit_cpp_cache_miss"
 
 
 def caller(above: FrameType) -> FrameType:
     """The frame that made the call, given the one above a hook's: frames of ours and of JAX's dispatch lie between."""
-    between, frame = {__file__, code_events.__file__}, above
+    reports = {code_events.__file__, jax_test_events.__file__}
+    between, frame = {__file__, *reports}, above
     while frame.f_back is not None and frame.f_code.co_filename in between:
-        if frame.f_code.co_filename == code_events.__file__:
+        if frame.f_code.co_filename in reports:
             between |= _dispatch()
         frame = frame.f_back
     return frame
@@ -85,9 +108,9 @@ def caller(above: FrameType) -> FrameType:
 
 def _dispatch() -> set[str]:
     """The files of JAX's Python dispatch."""
-    from jax._src import pjit, traceback_util
+    from jax._src import pjit, traceback_util, util
 
-    return {pjit.__file__, traceback_util.__file__}
+    return {pjit.__file__, traceback_util.__file__, util.__file__}
 
 
 class _Hooks:
@@ -100,17 +123,17 @@ class _Hooks:
     falls: Hook | None = None
     """The hook of ours that has the calls without a fast path, too."""
     jitted: ClassVar[dict[int, _Jitted]] = {}
-    """Stands for what `jax.jit` returned in such a call, by the number of its Python function."""
+    """Stands for what `jax.jit` returned in such a call, by the number of its Python function, or of its jaxpr."""
 
 
 class _Jitted:
     """Has the Python function of a call, as what `jax.jit` returns has it; keeps it not alive."""
 
-    __slots__ = ("__weakref__", "function")
+    __slots__ = ("__weakref__", "called", "function")
 
-    def __init__(self, function: Any) -> None:
-        number, jitted = id(function), _Hooks.jitted
-        self.function = weakref.ref(function, lambda _: jitted.pop(number, None))
+    def __init__(self, function: Any, called: Any) -> None:
+        number, jitted = id(called), _Hooks.jitted
+        self.function, self.called = weakref.ref(function), weakref.ref(called, lambda _: jitted.pop(number, None))
 
     @property
     def _fun(self) -> Any:
@@ -140,8 +163,29 @@ def _fell(frame: FrameType, result: Any) -> None:
         fun = local["fun"]
         jitted = _Hooks.jitted.get(id(fun))
         if jitted is None:
-            jitted = _Hooks.jitted[id(fun)] = _Jitted(fun)
+            jitted = _Hooks.jitted[id(fun)] = _Jitted(fun, fun)
         hook(jitted, local["args"], local["kwargs"], result[0])
+
+
+def _falls(name: str, frame: FrameType) -> None:
+    """Calls the hook as a call with effects begins; the first call of each jaxpr compiles, and is no such call."""
+    hook, jaxpr = _Hooks.falls, frame.f_locals["jaxpr"]
+    missed = next((each for each in _above(frame) if each.f_code is miss_code()), None)
+    if hook is None or missed is None or not jaxpr.effects:
+        return
+    jitted, local = _Hooks.jitted.get(id(jaxpr)), missed.f_locals
+    if jitted is None:
+        _Hooks.jitted[id(jaxpr)] = _Jitted(local["fun"], jaxpr)
+    else:
+        hook(jitted, local["args"], local["kwargs"], None)
+
+
+def _above(frame: FrameType) -> Iterator[FrameType]:
+    """The frames of JAX's dispatch from this one on."""
+    each: FrameType | None = frame
+    while each is not None and each.f_code.co_filename in _dispatch():
+        yield each
+        each = each.f_back
 
 
 def _free() -> bool:

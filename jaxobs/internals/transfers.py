@@ -33,7 +33,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from jaxobs.base.guard import guarded
-from jaxobs.internals import code_events, post_hook
+from jaxobs.internals import code_events, jax_test_events, post_hook
 from jaxobs.internals.backends import default_platform
 
 TO_HOST, TO_DEVICE = "device_to_host", "host_to_device"
@@ -62,8 +62,6 @@ class _Thread(threading.local):
 
     read: tuple[int, float, bool] | None = None
     """The read that began last: number of the array, when, and whether it has to be waited for."""
-    handing_on = False
-    """Whether another listener is being called."""
 
     def __init__(self) -> None:
         self.puts: list[tuple[int, float, BaseException | None]] = []
@@ -85,11 +83,10 @@ def _value_code() -> CodeType | None:
 @functools.cache
 def _put_code() -> CodeType | None:
     """The code that puts arrays on devices, if it is known and has the variables that we read."""
-    from jax._src import util
     from jax._src.interpreters import pxla
 
     code = _code(getattr(pxla, _PUT, None), "aval", "xs", "devices")
-    return code if code is not None and "test_event" in code.co_names and hasattr(util, "test_event_listener") else None
+    return code if jax_test_events.reports(code) else None
 
 
 def _code(fun: Any, *variables: str) -> CodeType | None:
@@ -111,8 +108,6 @@ class Watch:
         self._property: Any = None
         """Replacement of `_npy_value`."""
         self._original: Any = None
-        self._before: Any = None
-        """Whom JAX reported its events before us."""
         self._host_types: tuple[type, ...] = ()
         self._leaves: Callable[[Any], list[Any]] = list
         self._canonical: Callable[[Any], Any] = lambda value: value
@@ -142,11 +137,8 @@ class Watch:
                 ArrayImpl._npy_value = self._original
             self._property = None
         if _put_code() is not None:
-            from jax._src import util
-
             post_hook.take(self._ran)
-            if util.test_event_listener == self._told:
-                util.test_event_listener = self._before
+            jax_test_events.unlisten(self._told)
 
     def keep(self) -> None:
         """Listens again where somebody has taken our place, as JAX's test utilities do."""
@@ -189,16 +181,14 @@ class Watch:
         ArrayImpl._npy_value = self._property
 
     def _listen(self) -> bool:
-        if _put_code() is None or not post_hook.can_hook():
+        code = _put_code()
+        if code is None or not post_hook.can_hook():
             return False
         import jax
-        from jax._src import util
 
         self._host_types, self._leaves = _host_types(), jax.tree_util.tree_leaves
         self._canonical = jax.dtypes.canonicalize_dtype
-        if util.test_event_listener != self._told:
-            self._before = util.test_event_listener
-            util.test_event_listener = self._told
+        jax_test_events.listen(_PUT, code, self._told)
         return post_hook.put(self._ran)
 
     # ------------------------------------------------------------------------------------------- to the host
@@ -234,26 +224,10 @@ class Watch:
 
     # ----------------------------------------------------------------------------------------- to the devices
 
-    def _told(self, name: str, *args: Any) -> None:
-        """JAX's test events; any thread, inside of its functions."""
-        if this_thread.handing_on:  # whoever took our place, and was listened to in turn, hands on to us
-            return
-        before = self._before
-        if before is not None:
-            this_thread.handing_on = True
-            try:
-                before(name, *args)
-            finally:
-                this_thread.handing_on = False
-        if self._on and name.startswith(_PUT):
+    def _told(self, name: str, frame: FrameType) -> None:
+        if self._on:
             with guarded("transfers.put"):
-                frame = sys._getframe(2)
-                if frame.f_code is not _put_code():
-                    return
-                if name == f"{_PUT}_start":
-                    self._putting(frame)
-                else:
-                    self._put(frame)
+                self._putting(frame) if name == f"{_PUT}_start" else self._put(frame)
 
     def _putting(self, frame: FrameType) -> None:
         post_hook.repair()

@@ -61,7 +61,7 @@ class Calls(Protocol):
     latest: Seen | None
     threads: set[int]
 
-    def alone(self, called: Seen | None) -> None:
+    def alone(self, called: Seen | None, at: tuple[int, int]) -> None:
         """See `SeenCalls.alone`."""
 
 
@@ -191,17 +191,17 @@ class Clock:
                     else:
                         self._calls.threads.discard(thread)
                 frames.clear()
-                if self._computed_long(wall.thread):
-                    self._calls.alone(self._called(self._early[wall.thread][-1].spot))
+                if spot := self._computed_long(wall.thread):
+                    self._calls.alone(self._called(spot), spot.at)
 
-    def _computed_long(self, thread: int) -> bool:
-        """Returns whether the devices have computed for long, before a loop is known."""
+    def _computed_long(self, thread: int) -> Spot | None:
+        """Returns where a thread is if the devices have computed for long, before a loop is known."""
         looks = self._early.get(thread, ())
         if self._made % COMPUTED_LOOKS or not looks or not looks[-1].computes:
-            return False
+            return None
         lately = [each for each in looks if each.when > looks[-1].when - COMPUTED_SECONDS]
         computed = sum(each.seconds for each in lately if each.computes and not each.spot.called_back)
-        return computed > COMPUTED_PART * COMPUTED_SECONDS
+        return looks[-1].spot if computed > COMPUTED_PART * COMPUTED_SECONDS else None
 
     def _look(self, thread: int, frame: FrameType, computing: Sequence[Seen]) -> Look:
         computes = bool(computing) or not arrived(awaited(frame))
@@ -274,7 +274,7 @@ class Clock:
 
     def _called(self, spot: Spot) -> Seen | None:
         """Returns the function at whose call a thread is."""
-        return next((each for each in list(self._calls.functions.values()) if spot.innermost in each.places), None)
+        return next((each for each in list(self._calls.functions.values()) if spot.at in each.places), None)
 
     def _nearest(self, spot: Spot, others: Sequence[Seen]) -> Seen | None:
         """Returns the loop, or other function, whose calls share most of a stack's frames; None if several kinds do."""
@@ -320,7 +320,8 @@ class Clock:
         line.looks += 1
         line.waits += spot.reads and look.computes
         line.reads += spot.reads and not look.computes
-        if category in ("step", "idle") and not (look.computes or spot.sends):
+        jitted = (called := self._called(spot)) is not None and called.name != EAGER
+        if category in ("step", "idle") and not (look.computes or spot.sends or jitted):
             line.dispatched[category] += look.seconds
         if line.is_reading:
             for was, seconds in line.dispatched.items():

@@ -94,6 +94,8 @@ class SeenCalls:
         self._training = False
         """Whether a loop was found that is known to be more than an evaluation."""
         self._compiled: dict[str, deque[Mark]] = {}
+        self._compiled_at: dict[tuple[int, int], tuple[str, call_places.Place]] = {}
+        """Functions that compiled, with the place, by the number of the calling code and its instruction."""
         self._again: dict[str, tuple[call_places.Place, list[float]]] = {}
         """Place and moments of the calls of functions that seem to compile in each call."""
         self._adopting: tuple[int, Sequence[Seen], float] | None = None
@@ -167,39 +169,41 @@ class SeenCalls:
     def compiled(self, name: str, now: float, *, alike: bool) -> None:
         """A function was compiled on this thread, and is called: by a call that is not seen.
 
-        Args:
-          alike: whether it was compiled before for the same shapes: for a new function object or static argument.
+        `alike` says whether it was compiled before for the same shapes: for a new function object or static argument.
         """
         wall, thread = self._wall, get_ident()
         if wall is None or thread != wall.thread or _request() is not None:
             return
         mark = (now, CHARGED, wall.elsewhere(), self.missed)
         self._look()
-        seen = self.functions.get(name)
+        seen, caller = self.functions.get(name), call_places.outside(sys._getframe(1))
         if seen is None and self._training and call_places.evaluates(name, training=True):
             seen = self.functions[name] = Seen(name, compiled=self._compiled.pop(name, ()), training=True)
         if seen is not None:
             seen.compiled += 1
             seen.marks.append(mark)
-            seen.called(now, call_places.outside(sys._getframe(1)))
+            seen.called(now, caller)
             self.latest = seen
         elif name in self._compiled or len(self._compiled) < MOST_FUNCTIONS:
             self._compiled.setdefault(name, deque(maxlen=MOST_COMPILED)).append(mark)
+            if len(self._compiled_at) < MOST_FUNCTIONS:
+                self._compiled_at[id(caller.f_code), caller.f_lasti] = name, call_places.place(caller)
             if alike and not self._training:
                 self._compiles_again(name, now)
 
-    def alone(self, called: Seen | None) -> None:
+    def alone(self, called: Seen | None, at: tuple[int, int]) -> None:
         """The devices compute for long what few calls dispatched, and no loop is known: each of them is a turn.
 
-        Args:
-          called: the function at whose call the thread is, if it computes before it returns; else the latest is meant.
+        It is a turn of the function that is `called` at this instruction; of the latest, if neither tells.
         """
-        seen, compiled = called or self.latest, self._compiled.copy()
+        compiled, (name, place) = self._compiled.copy(), self._compiled_at.get(at, ("", None))
+        seen = called or (None if name in compiled else self.latest)
         if self.clock is None or self._training or not (seen or compiled):
             return
         if seen is None:
-            name = max(compiled, key=lambda name: compiled[name][-1][0])
+            name = name if name in compiled else max(compiled, key=lambda name: compiled[name][-1][0])
             seen = self.functions[name] = Seen(name, compiled=self._compiled.pop(name))
+            seen.places, seen.place = {at: place[0][0]} if place else {}, place
         seen.long, seen.first, seen.category = True, None, seen.category or "step"
         self._training = seen.category == "step"
         self.clock.found([seen], 0.0)
@@ -251,7 +255,8 @@ class SeenCalls:
                 self._attend(seen, now, post_hook.caller(sys._getframe(1)), output)
                 seen.given(args, kwargs or {}, output)
         except Exception as failure:
-            _failed(failure)
+            with guarded("seen_calls"):
+                raise failure
 
     def _spend(self) -> None:
         """Ends a burst: the granted calls are spent."""
@@ -392,9 +397,3 @@ class SeenCalls:
             return EAGER
         name = naming.function_name(user)
         return None if name is None else label(name)
-
-
-def _failed(failure: Exception) -> None:
-    """Counts a failure of ours. Out of line, to cost nothing where there is none."""
-    with guarded("seen_calls"):
-        raise failure

@@ -48,8 +48,8 @@ class Spot:
     """Whether the thread waits for an array, or copies it to the host."""
     waits: bool
     """Whether the thread waits for an array, and copies nothing."""
-    innermost: tuple[int, int]
-    """The instruction that the thread is at, by the number of its code."""
+    at: tuple[int, int]
+    """The innermost instruction outside of JAX that the thread is at, by the number of its code."""
     runs: bool = False
     """Whether the thread is at an instruction that waits for nothing, and where other threads interrupt it."""
     pauses: CodeType | None = None
@@ -156,7 +156,7 @@ def _read(frame: FrameType) -> Spot:
         in_jax=_in_jax(place),
         reads=waits or any(waits_for_array(code) for code, _ in place[:MOST_DEEP]),
         waits=waits,
-        innermost=(id(place[0][0]), place[0][1]),
+        at=next(((id(code), at) for code, at in place if not is_jax(code.co_filename)), (0, 0)),
         runs=positions.interrupted(*place[0]),
         pauses=place[0][0] if positions.calls(*place[0], "sleep") else None,
         sends=any("device_put" in code.co_name and is_jax(code.co_filename) for code, _ in place),

@@ -227,7 +227,7 @@ def test_a_scope_that_is_open_comes_first(program: Program) -> None:
 
 def _spot(line: str, call: Place | None, *, reads: bool) -> Spot:
     """A spot in JAX, in a function that this call calls; outside of all loops for no call."""
-    return Spot(((_spot.__code__, 0), *(call or ())), line, in_jax=True, reads=reads, waits=False, innermost=(0, 0))
+    return Spot(((_spot.__code__, 0), *(call or ())), line, in_jax=True, reads=reads, waits=False, at=(0, 0))
 
 
 def test_what_a_line_dispatches_to_read_it_is_part_of_the_reading(

@@ -84,7 +84,7 @@ def test_every_metric_that_is_declared_is_exported(module: Any) -> None:
 @pytest.mark.parametrize("module", entries(SourceModule), ids=lambda each: each.__name__)
 def test_a_source_that_is_stopped_leaves_nothing(module: Any) -> None:
     """No subscription, listener of JAX, hook or thread: `stop` undoes what `start` did, also the second time."""
-    from jax._src import array, monitoring
+    from jax._src import array, monitoring, util
 
     from jaxobs.internals import post_hook
 
@@ -92,7 +92,7 @@ def test_a_source_that_is_stopped_leaves_nothing(module: Any) -> None:
         return {
             "subscribers": len(store._subscribers) + len(store._answering),
             "listeners": [len(each) for each in vars(monitoring).values() if isinstance(each, list)],
-            "hooks": (sys.excepthook, threading.excepthook, post_hook._get()),
+            "hooks": (sys.excepthook, threading.excepthook, post_hook._get(), util.test_event_listener),
             "arrays": dict(vars(array.ArrayImpl)),
         }
 

@@ -578,7 +578,8 @@ def loops_found() -> None:
     jax.effects_barrier()
     lifecycle._session.sample()
     steps = {each.name.rpartition(".")[2]: (each.steps, each.steps_counted) for each in jaxobs.snapshot().loops}
-    check("effects counted", (50, True) if hasattr(sys, "monitoring") else None, steps.get("prints"))
+    told = hasattr(sys, "monitoring") or post_hook.call_code() is not None
+    check("effects counted", (50, True) if told else None, steps.get("prints"))
     jaxobs.install(find_loops=False)
     lifecycle._session.sample()
     check("the hook is off", False, post_hook._get() is not None)

@@ -181,7 +181,7 @@ class LargePart(NamedTuple):
     share: str
     """The share of the latest minutes, in words."""
     is_half: bool
-    """Whether the loop is held up for more than half of the time."""
+    """Whether the loop is held up for more than half of the time in which nothing compiles."""
     paces: bool
     """Whether the line is a pause of the loop itself."""
     steps: int
@@ -201,7 +201,8 @@ def large(snapshot: Snapshot, category: str) -> LargePart | None:
         return None
     share = f"{percent(beyond / span.total)} of {span.of}"
     seconds = sum(wall.seconds.get(each, 0.0) for each in same)
-    return LargePart(line[0], line[1].line, seconds, share, beyond > span.total / 2, line[1].paces, line[1].steps)
+    is_half = beyond > (span.total - span.rest["compile"]) / 2  # a longer run compiles for a smaller share
+    return LargePart(line[0], line[1].line, seconds, share, is_half, line[1].paces, line[1].steps)
 
 
 def line_of(category: str, snapshot: Snapshot) -> tuple[LoopState, HostLine] | None:

@@ -35,6 +35,8 @@ class HostLine:
     """Whether the line is a `sleep` in the loop itself, which keeps a pace."""
     called_back: bool = False
     """Whether a compiled program had this line run, as by `jax.pure_callback`."""
+    locks: bool = False
+    """Whether the line takes a lock, which another thread may hold."""
     steps: int = 0
     """Steps in which looks saw the thread there: many if each step takes the time, few if a part took it once."""
 

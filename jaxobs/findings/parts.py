@@ -174,7 +174,7 @@ class LargePart(NamedTuple):
     """A category of time that holds up a loop that was found, now: in the latest minutes."""
 
     loop: LoopState
-    where: str
+    line: HostLine
     """The line with most of the seconds."""
     seconds: float
     """Seconds since the first step."""
@@ -182,10 +182,6 @@ class LargePart(NamedTuple):
     """The share of the latest minutes, in words."""
     is_half: bool
     """Whether the loop is held up for more than half of the time in which nothing compiles."""
-    paces: bool
-    """Whether the line is a pause of the loop itself."""
-    steps: int
-    """Steps in which looks saw the thread at the line."""
 
 
 def large(snapshot: Snapshot, category: str) -> LargePart | None:
@@ -202,7 +198,7 @@ def large(snapshot: Snapshot, category: str) -> LargePart | None:
     share = f"{percent(beyond / span.total)} of {span.of}"
     seconds = sum(wall.seconds.get(each, 0.0) for each in same)
     is_half = beyond > (span.total - span.rest["compile"]) / 2  # a longer run compiles for a smaller share
-    return LargePart(line[0], line[1].line, seconds, share, is_half, line[1].paces, line[1].steps)
+    return LargePart(*line, seconds, share, is_half)
 
 
 def line_of(category: str, snapshot: Snapshot) -> tuple[LoopState, HostLine] | None:

@@ -342,13 +342,13 @@ class Clock:
             return ()
         lines = sorted((each for each in self.lines.copy().items() if each[0][0]), key=itemgetter(1), reverse=True)
         shown = [each for each in lines if each[1] > LEAST_SHOWN * total][:MOST_SHOWN]
-        paces = self._spots.pausing(self._loops[0].places.values())
+        paces, locks = self._spots.pausing(self._loops[0].places.values()), self._spots.locking()
         # The first of each category: in a run of days, the line at which it waits for minutes now is no large part.
         firsts = {each[0][1]: each for each in reversed(lines)}.values()
         shown += [each for each in firsts if each[1] > LEAST_SECONDS and each not in shown]
         return tuple(
             HostLine(line=line, category=category, seconds=seconds, share=seconds / total, paces=line in paces,
-                     called_back=category == "idle" and line in self._backs,
+                     called_back=category == "idle" and line in self._backs, locks=line in locks,
                      steps=self._met.get((line, category), (0.0, 0))[1])
             for (line, category), seconds in shown
         )  # fmt: skip

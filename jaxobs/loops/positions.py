@@ -7,6 +7,7 @@ import dis
 import functools
 import itertools
 import os
+import threading
 from bisect import bisect_left
 from types import CodeType
 
@@ -63,6 +64,15 @@ def position(here: Place, call: Place) -> str | None:
 def iterates(code: CodeType, at: int) -> bool:
     """Returns whether an instruction is at a `for`, on the way to the next element."""
     return _name(code, at) in _ITERATES
+
+
+def locks(here: Place) -> bool:
+    """Returns whether a thread takes a lock there; not where a queue or a condition waits, which takes locks, too."""
+    (code, at), takes = here[0], ("__enter__", "acquire")
+    if code.co_filename == threading.__file__:
+        return code.co_name in takes
+    enters = _name(code, at) == "BEFORE_WITH" or _name(code, at - 2) == "LOAD_SPECIAL"  # which Python 3.14 calls next
+    return not runs_programs(code.co_filename) and (enters or calls(code, at, "acquire"))
 
 
 def interrupted(code: CodeType, at: int) -> bool:

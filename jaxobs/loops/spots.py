@@ -60,6 +60,8 @@ class Spot:
     """Number of frames from the outermost to the innermost function that saves data into a file; 0 if none does."""
     called_back: bool = False
     """Whether a compiled program has called Python back, as by `jax.pure_callback`."""
+    locks: bool = False
+    """Whether the thread takes a lock, as in a `with`."""
     differences: str = ""
     """The user's line that has SciPy estimate derivatives by finite differences; empty if none does."""
     _positions: dict[int, tuple[Place, str | None]] = field(default_factory=dict)
@@ -146,6 +148,10 @@ class Spots:
         """Returns the lines at which one of these codes calls `sleep`."""
         return {each.line for each in self._known.copy().values() if each.pauses in codes}
 
+    def locking(self) -> set[str]:
+        """Returns the lines that take a lock."""
+        return {each.line for each in self._known.copy().values() if each.locks}
+
 
 def _read(frame: FrameType) -> Spot:
     place = call_places.place(frame)
@@ -162,6 +168,7 @@ def _read(frame: FrameType) -> Spot:
         sends=any("device_put" in code.co_name and is_jax(code.co_filename) for code, _ in place),
         saves=_saves(place),
         called_back=any(calls_back(code) for code, _ in place),
+        locks=positions.locks(place),
         differences=_differences(frame, place),
     )
 

@@ -335,11 +335,18 @@ def test_callbacks_and_pauses_that_take_part_of_the_steps() -> None:
     assert once[1] == "a.py:4" and "above all `m.look_up` at a.py:2" in once[2]
 
 
+def test_a_loop_that_waits_for_a_lock() -> None:
+    lines = tuple(dataclasses.replace(each, locks=True) for each in LOOP.lines)
+    loops = (dataclasses.replace(LOOP, lines=lines, carries=True),)
+    (finding,) = found(loops=loops, wall=wall(init=20.0, step=30.0, input_wait=40.0))
+    assert (finding.severity, "takes a lock" in finding.advice) == ("warning", True)
+
+
 @pytest.mark.parametrize(
     ("saves", "step", "compile", "severity"),
     [(5, 30, 0, "warning"), (4, 30, 0, "info"), (5, 65, 10, "warning"), (5, 75, 0, "info")],
 )
-def test_checkpoints_that_hold_a_loop_up(saves: int, step: float, compile: float, severity: str) -> None:  # noqa: A002
+def test_checkpoints_that_hold_a_loop_up(saves: int, step: float, compile: float, severity: str) -> None:
     """With the line that waits; a program that saves once at its end may take its time.
 
     Half of the time counts without compilations, which a longer run has fewer of.

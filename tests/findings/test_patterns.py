@@ -226,7 +226,7 @@ POSITIVE: dict[str, Case] = {
     "a model of Flax NNX": (
         "eager_initialization", _layers(30, "flax/nnx/nn/linear.py:407"),
         ("30 single operations outside any jitted function compiled one by one, which took 3 s", "train.py:12 (30)",
-         "(30), in flax/nnx/nn/linear.py", "nnx.jit(lambda: Model(rngs=nnx.Rngs(0)))()"), {},
+         "(30), in flax/nnx/nn/linear.py", "nnx.jit(lambda: Model(rngs=nnx.Rngs(0)))()"), {"severity": "warning"},
     ),
     # A model of Penzai is no valid type of JAX; a library without a way to build under jit is not the user's to change.
     "a model of Penzai": (
@@ -235,7 +235,7 @@ POSITIVE: dict[str, Case] = {
     ),
     "a model of Brax": (
         "eager_initialization", _layers(30, "brax/envs/fast.py:31"),
-        ("operations of brax, not of your code", "jax_compilation_cache_dir"), {},
+        ("operations of brax, not of your code", "jax_compilation_cache_dir"), {"severity": "info"},
     ),
     "layers that a library makes in a loop": (
         "eager_initialization eager_recompiles",

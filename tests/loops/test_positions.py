@@ -1,8 +1,11 @@
 """Position of a thread in a turn of a loop: in its input, in the call, at a line, or not in the loop."""
 
 import dis
+import queue
 import sys
 import sysconfig
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +23,7 @@ from jaxobs.loops.positions import (
     calls,
     interrupted,
     is_task,
+    locks,
     position,
 )
 
@@ -179,3 +183,29 @@ def test_code_is_taken_apart_only_for_a_loop_or_a_name_in_it(monkeypatch: pytest
     assert calls(code, at) and not calls(code, at, "sleep") and _all_loops(code) == ()
     with pytest.raises(TypeError):
         calls(code, at, "place")
+
+
+@pytest.mark.parametrize(
+    ("text", "taken"),
+    [
+        ("with lock:\n        pass", True),
+        ("lock.acquire()", True),
+        ("with condition:\n        pass", True),
+        ("empty.get()", False),
+        ("time.sleep(60)", False),
+    ],
+)
+def test_a_thread_that_takes_a_lock(text: str, taken: bool) -> None:
+    """A queue takes one as well, and waits for its other end."""
+    names: dict[str, Any] = {
+        "lock": threading.Lock(), "condition": threading.Condition(), "empty": queue.Queue(), "time": time,
+    }  # fmt: skip
+    exec(compile(f"def waits():\n    {text}", "train.py", "exec"), names)
+    thread = threading.Thread(target=names["waits"], daemon=True)
+    with names["lock"], names["condition"]:
+        thread.start()
+        seen = []
+        while len(seen) < 20:  # the last of them are at rest
+            time.sleep(0.01)
+            seen.append(locks(place(sys._current_frames()[thread.ident or 0])))
+    assert seen[-1] is taken

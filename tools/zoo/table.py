@@ -128,9 +128,19 @@ TRIED: dict[str, FirstTry] = {
     "waveform_inversion": FirstTry("right"),
     "scan_of_a_solver": FirstTry("half", "a results file that is written anew for each trial is not named"),
     "option_prices": FirstTry("wrong", "`ok` where 2.6 GB are kept, and all batches are the same"),
+    "floats_of_a_module": FirstTry("right"),
+    "cnn_with_metrics": FirstTry("right"),
+    "scores_so_far": FirstTry("right"),
+    "lock_of_an_episode": FirstTry("half", "advises a faster queue, where another thread holds a lock"),
+    "hierarchical_nuts": FirstTry("wrong", "`fix` for operations of NumPyro, 22 % of a run of half a minute"),
+    "update_outside_of_jit": FirstTry("right"),
+    "neural_ode_epochs": FirstTry("half", "`watch` for 2.7 s of a start"),
+    "plan_by_reduce": FirstTry("right"),
+    "best_so_far_compressed": FirstTry("half", "`watch` for saves that take twice as long as the steps"),
+    "ppo_in_one_jit": FirstTry("right"),
 }
-"""First tries on programs that are not in the zoo: a blind round counts in full, whatever was kept of it. The last 34
-ran on a machine with two to three busy programs for each core, the 20 before them with five."""
+"""First tries on programs that are not in the zoo: a blind round counts in full, whatever was kept of it. The last 10
+ran on a quiet machine, the 34 before them beside two to three busy programs for each core, the 20 before those five."""
 
 
 def markdown(entries: Mapping[str, Entry], results: Mapping[str, Result], before: str = "") -> str:

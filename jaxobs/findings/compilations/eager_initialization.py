@@ -77,22 +77,26 @@ class EagerInitialization:
         inside = [site.rpartition(":")[0] for site, _ in self._libraries.most_common(1)]
         where = f", called most often from {', '.join(places)}" if places else ""
         within = f", in {inside[0]}" if inside else ""
+        own, cure = _advice(inside[0] if inside else "")
         return Telling(
             summary=(
                 f"{plural(case.count, 'single operation')} outside any jitted function compiled one by one, which took "
                 f"{duration(case.seconds)}{where}{within}."
             ),
-            advice=self._advice(inside[0] if inside else ""),
+            advice=f"{cure} {_CACHED}",
+            severity="warning" if own else "info",
             data={"sites": dict(case.sites.most_common(8)), "library_sites": dict(self._libraries.most_common(8))},
         )
 
-    def _advice(self, library: str) -> str:
-        cure = next((text for start, text in _CURES.items() if library.startswith(start)), None)
-        if cure is not None:
-            return f"If your code builds a model there, {cure}. {_CACHED}"
-        if library:
-            return f"These are operations of {library.partition('/')[0]}, not of your code. {_CACHED}"
-        return f"Put them into one jitted function: they are also dispatched one by one whenever they run. {_CACHED}"
+
+def _advice(library: str) -> tuple[bool, str]:
+    """Returns whether the user's code can avoid the operations, and how."""
+    cure = next((text for start, text in _CURES.items() if library.startswith(start)), None)
+    if cure is not None:
+        return True, f"If your code builds a model there, {cure}."
+    if library:
+        return False, f"These are operations of {library.partition('/')[0]}, not of your code."
+    return True, "Put them into one jitted function: they are also dispatched one by one whenever they run."
 
 
 def _is_another_program(event: Compilation) -> bool:

@@ -31,6 +31,10 @@ _SELDOM = (
 SELDOM_SECONDS = 1.0
 SELDOM_TIMES = 10.0
 """Seconds of a wait, and how many times a usual step it lasts, if few steps wait for long."""
+_LOCKS = (
+    "The line takes a lock, and another thread holds the lock meanwhile. Have that thread prepare its data without the "
+    "lock, and hold the lock only to append the data; neither of the two may wait, sleep or compute while it holds it."
+)
 _PAUSES = "The line sleeps. If the loop keeps a pace by the pause, change nothing; else leave the pause out."
 
 
@@ -55,18 +59,18 @@ def find(scene: Scene) -> Iterator[Case]:
     if part is not None:
         yield Case(
             key=NAME, function=part.loop.name,
-            severity="warning" if part.is_half and part.loop.carries and not part.paces else "info",
+            severity="warning" if part.is_half and part.loop.carries and not part.line.paces else "info",
             summary=(
-                f"The loop of `{part.loop.name}` waits {part.share}, above all at {part.where}. The loop computes "
+                f"The loop of `{part.loop.name}` waits {part.share}, above all at {part.line.line}. The loop computes "
                 "nothing meanwhile."
             ),
-            advice=_PAUSES if part.paces else _SELDOM if _is_seldom(part) else _WAITS,
-            where=part.where, seconds=part.seconds, data={"loop": part.loop.name},
+            advice=_advice(part), where=part.line.line, seconds=part.seconds, data={"loop": part.loop.name},
         )  # fmt: skip
 
 
-def _is_seldom(part: parts.LargePart) -> bool:
-    """Returns whether few steps wait, and each of these for long."""
-    usual = part.loop.p50_seconds
-    each = part.seconds / max(part.steps, 1)
-    return usual is not None and part.steps > 0 and each > max(SELDOM_SECONDS, SELDOM_TIMES * usual)
+def _advice(part: parts.LargePart) -> str:
+    usual, steps = part.loop.p50_seconds, part.line.steps
+    if part.line.paces or part.line.locks:
+        return _PAUSES if part.line.paces else _LOCKS
+    is_seldom = usual is not None and part.seconds > steps * max(SELDOM_SECONDS, SELDOM_TIMES * usual) > 0.0
+    return _SELDOM if is_seldom else _WAITS

@@ -75,12 +75,12 @@ def find(scene: Scene) -> Iterator[Case]:
         is_often = category != "checkpoint" or _saves(scene.snapshot, part) > FEW_CHECKPOINTS
         if part is not None and (category != "idle" or _goes_on(part.loop, scene.time)):
             within = held.pop("callbacks", None) if category == "idle" else None
-            told = "" if within is None or within.where == part.where else f" {within.summary}"
+            told = "" if within is None or within.where == part.line.line else f" {within.summary}"
             yield Case(
-                key=f"{NAME} {category}", function=part.loop.name, subject=category, where=part.where,
+                key=f"{NAME} {category}", function=part.loop.name, subject=category, where=part.line.line,
                 seconds=part.seconds, advice=advice,
                 severity="warning" if category == "transfer" or (part.is_half and is_often) else "info",
-                summary=f"{what} takes {part.share}, above all at {part.where}. "
+                summary=f"{what} takes {part.share}, above all at {part.line.line}. "
                 f"The loop computes nothing meanwhile.{told}",
                 data={"loop": part.loop.name},
             )  # fmt: skip
@@ -93,7 +93,7 @@ def find(scene: Scene) -> Iterator[Case]:
 
 def _saves(snapshot: Snapshot, part: parts.LargePart | None) -> int:
     operations = snapshot.wall.checkpoints.values() if snapshot.wall is not None else ()
-    return max(sum(sum(each.counts) for each in operations), 0 if part is None else part.steps)
+    return max(sum(sum(each.counts) for each in operations), 0 if part is None else part.line.steps)
 
 
 def _held(snapshot: Snapshot) -> dict[str, Case]:

@@ -27,7 +27,7 @@ def reports(code: CodeType | None) -> bool:
 def listen(name: str, code: CodeType, listener: Listener) -> None:
     """Calls the listener for the events of this code whose names begin with `name`. Idempotent.
 
-    To be called again now and then: JAX's test utilities take the place.
+    Callers repeat the call now and then, because JAX's test utilities take the place.
     """
     from jax._src import util
 

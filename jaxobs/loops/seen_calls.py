@@ -194,7 +194,7 @@ class SeenCalls:
     def alone(self, called: Seen | None, at: tuple[int, int]) -> None:
         """The devices compute for long what few calls dispatched, and no loop is known: each of them is a turn.
 
-        It is a turn of the function that is `called` at this instruction; of the latest, if neither tells.
+        A turn belongs to `called`, to the function that compiled at this instruction, or to the latest function.
         """
         compiled, (name, place) = self._compiled.copy(), self._compiled_at.get(at, ("", None))
         seen = called or (None if name in compiled else self.latest)

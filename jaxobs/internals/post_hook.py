@@ -106,11 +106,12 @@ def caller(above: FrameType) -> FrameType:
     return frame
 
 
-def _dispatch() -> set[str]:
+@functools.cache
+def _dispatch() -> frozenset[str]:
     """The files of JAX's Python dispatch."""
     from jax._src import pjit, traceback_util, util
 
-    return {pjit.__file__, traceback_util.__file__, util.__file__}
+    return frozenset((pjit.__file__, traceback_util.__file__, util.__file__))
 
 
 class _Hooks:

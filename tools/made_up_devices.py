@@ -4,7 +4,7 @@ python -m tools.made_up_devices 9470 9471
 
 Names and labels are those of the catalogue, values are waves. A GPU runs hot and is throttled, one fills up, one has an
 Xid error after 20 s. The process with GPUs also answers as dcgm-exporter and kube-state-metrics would, for pods with
-the names of jobs, whose containers were killed for memory.
+the names of jobs, whose containers were killed for memory; the process with TPUs also answers as vLLM would.
 """
 
 from __future__ import annotations
@@ -96,6 +96,23 @@ OTHERS = (
 """Lines of other exporters about these devices, in the form that DCGM 4 and kube-state-metrics 2 document."""
 
 
+def _vllm(age: float) -> Iterator[str]:
+    """Yields the lines of vLLM's own exporter, with the names of its `v1/metrics/loggers.py`."""
+    model = 'model_name="gemma",engine="0"'
+    yield f"vllm:num_requests_running{{{model}}} {12 + 4 * _wave(0)}"
+    yield f"vllm:num_requests_waiting{{{model}}} {2 + 2 * _wave(1)}"
+    yield f"vllm:kv_cache_usage_perc{{{model}}} {0.7 + 0.2 * _wave(2)}"
+    yield f"vllm:prompt_tokens_total{{{model}}} {900 * age}"
+    yield f"vllm:generation_tokens_total{{{model}}} {300 * age}"
+    yield f'vllm:request_success_total{{{model},finished_reason="stop"}} {3 * age}'
+    for name, median in (
+        ("time_to_first_token", 0.1), ("request_time_per_output_token", 0.02), ("inter_token_latency", 0.02),
+        ("e2e_request_latency", 5), ("request_queue_time", 0.3),
+    ):  # fmt: skip
+        for limit, share in ((median, 0.5), (3 * median, 0.97), ("+Inf", 1)):
+            yield f'vllm:{name}_seconds_bucket{{{model},le="{limit}"}} {share * 3 * age}'
+
+
 def _tpu(device: str, number: int) -> Samples:
     yield "accelerator_tensorcore_utilization_ratio", (device,), 0.55 + 0.05 * _wave(number)
     yield "accelerator_memory_bandwidth_utilization_ratio", (device,), 0.7 + 0.05 * _wave(number)
@@ -109,7 +126,8 @@ def text(platform: str, started: float) -> str:
     for name, values, value in process(platform, started):
         labels = ",".join(f'{label}="{each}"' for label, each in zip(LABELS[name], values, strict=True))
         lines.append(f"{name}{{{labels}}} {value}\n")
-    return "".join(lines) + "".join(f"{line}\n" for line in OTHERS if platform == "gpu")
+    others = OTHERS if platform == "gpu" else _vllm(time.time() - started)
+    return "".join(lines) + "".join(f"{line}\n" for line in others)
 
 
 def serve(port: int, platform: str) -> ThreadingHTTPServer:

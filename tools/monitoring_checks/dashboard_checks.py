@@ -32,10 +32,14 @@ BUILT_IN = {
     "__rate_interval": "5m", "__range": "6h", "__interval": "1m", "__url_time_range": "", "__value": "", "__field": "",
 }  # fmt: skip
 RATES = {"rate", "irate", "increase"}
-COUNTERS = {metric.name for metric in METRICS if metric.kind == "counter"} | {*label_flow.agent_metrics()} | {
-    metric.name + suffix
-    for metric in METRICS if metric.kind in ("histogram", "summary")
-    for suffix in ("_count", "_sum", "_bucket")
+COUNTERS = {
+    *(metric.name for metric in METRICS if metric.kind == "counter"), *label_flow.agent_metrics(),
+    *label_flow.OTHER_COUNTERS,
+    *(
+        metric.name + suffix
+        for metric in METRICS if metric.kind in ("histogram", "summary")
+        for suffix in ("_count", "_sum", "_bucket")
+    ),
 }  # fmt: skip
 MEASURED = {
     "bytes": {"bytes"}, "seconds": {"s"}, "ratio": {"percentunit"}, "joules": {"joule"}, "watts": {"watt"},
@@ -342,7 +346,7 @@ def d16_d20(seen: Seen) -> Iterator[str]:
 
 
 def _natives() -> set[str]:
-    return {metric.name for metric in METRICS if metric.kind == "histogram"}
+    return {*(metric.name for metric in METRICS if metric.kind == "histogram"), *label_flow.OTHER_HISTOGRAMS}
 
 
 def _called(node: Any, call: str = "") -> Iterator[tuple[str, str]]:

@@ -30,6 +30,14 @@ SCRAPED = (
 """Series that Prometheus itself writes for each target."""
 
 
+_OF_VLLM = frozenset({"model_name", "engine"})
+OTHER_HISTOGRAMS = tuple(
+    f"vllm:{each}_seconds"
+    for each in (
+        "time_to_first_token", "request_time_per_output_token", "e2e_request_latency", "inter_token_latency",
+        "request_queue_time",
+    )
+)  # fmt: skip
 OTHER_EXPORTERS: Mapping[str, frozenset[str]] = {
     "kube_node_spec_taint": frozenset({"node", "key", "effect"}),
     "kube_node_status_condition": frozenset({"node", "condition", "status"}),
@@ -39,9 +47,13 @@ OTHER_EXPORTERS: Mapping[str, frozenset[str]] = {
     "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE": frozenset({"UUID", "gpu", "Hostname"}),
     "node_memory_MemAvailable_bytes": frozenset(),
     "node_memory_MemTotal_bytes": frozenset(),
+    **dict.fromkeys(("vllm:num_requests_running", "vllm:num_requests_waiting", "vllm:kv_cache_usage_perc"), _OF_VLLM),
+    **dict.fromkeys(("vllm:prompt_tokens_total", "vllm:generation_tokens_total", *OTHER_HISTOGRAMS), _OF_VLLM),
+    **dict.fromkeys((f"{each}_bucket" for each in OTHER_HISTOGRAMS), _OF_VLLM | {"le"}),
+    "vllm:request_success_total": _OF_VLLM | {"finished_reason"},
 }
-"""Series of other exporters that a rule joins, with the labels that they have."""
-OTHER_COUNTERS = ("kube_pod_container_status_restarts_total",)
+"""Series of other exporters that a rule or a dashboard asks for, with the labels that they have."""
+OTHER_COUNTERS = tuple(each for each in OTHER_EXPORTERS if each.endswith(("_total", "_bucket")))
 
 
 class LabelError(ValueError):

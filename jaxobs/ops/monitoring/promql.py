@@ -23,7 +23,7 @@ GROUPING = ("cluster", "namespace", "job")
 targets do not have is empty on both sides, so that nothing changes for them."""
 _BY_JOB = re.compile(r"\b(by|on)(\s*)\(([^()]*)\)")
 _HISTOGRAM = re.compile(
-    r"\b(quantile|buckets|sum|count|mean)_of\(\s*(?:([\d.]+),\s*)?(\w+)(\{[^}]*\})(\[[^\]]+\])?((?:,\s*\w+)*)\s*\)"
+    r"\b(quantile|buckets|sum|count|mean)_of\(\s*(?:([\d.]+),\s*)?([\w:]+)(\{[^}]*\})(\[[^\]]+\])?((?:,\s*\w+)*)\s*\)"
 )
 _RISE = re.compile(r"\brise_of\(([^{}]+\{[^}]*\}), (\d+)m\)")
 _THRESHOLD = re.compile(r'(?<!")<([a-z][a-z_0-9]*)>')  # `"<eager>"` is a function's name

@@ -9,13 +9,15 @@ from jaxobs.base import config
 from jaxobs.ops.doctor import shell
 from jaxobs.ops.doctor.machine import Finding, Machine, ok
 
-_XRT = "XRT was removed: PJRT finds the devices, and torch_xla reads PJRT_DEVICE."
 DEAD = {
-    **dict.fromkeys(("XRT_TPU_CONFIG", "XRT_DEVICE_MAP", "XRT_WORKERS"), _XRT),
+    r"XRT_\w+": "XRT was removed: PJRT finds the devices, and torch_xla reads PJRT_DEVICE.",
+    "COLAB_TPU_ADDR|JAX_BACKEND_TARGET|JAX_XLA_BACKEND":
+        "JAX reached a TPU Node over the network by it. PJRT runs on the TPU VM only, and ignores it.",
     "JAX_USE_PJRT_C_API_ON_TPU": "It was removed: PJRT is the only way since JAX 0.4.",
     "ENABLE_PJRT_COMPATIBILITY": "It makes PJRT accept a plugin of another version: what it hid then shows as a crash.",
     "XLA_PYTHON_CLIENT_MEM_FRACTION": "It is outdated: newer versions of JAX read XLA_CLIENT_MEM_FRACTION.",
 }
+"""Reasons by the regular expression for the whole name of the variable."""
 INSTEAD = {"XLA_PYTHON_CLIENT_MEM_FRACTION": "XLA_CLIENT_MEM_FRACTION"}
 READ_ELSEWHERE = frozenset({
     "JAX_PLATFORM_NAME", "JAX_PLATFORMS", "JAX_COORDINATOR_ADDRESS", "JAX_COORDINATOR_BIND_ADDRESS", "JAX_PROCESS_ID",
@@ -33,8 +35,8 @@ CLOSE = 0.85
 def check(machine: Machine) -> Iterator[Finding]:
     """By their names. What JAX reads is asked of JAX itself."""
     environment, found = machine.environment, False
-    for name, why in DEAD.items():
-        if name not in environment:
+    for name in environment:
+        if (why := _dead(name)) is None:
             continue
         found, instead = True, INSTEAD.get(name)
         fix = f"unset {name}" + ("" if instead is None else f"; {shell.export(instead, environment[name])}")
@@ -94,6 +96,10 @@ def check(machine: Machine) -> Iterator[Finding]:
         yield ok("Variables of JAX, XLA and jaxobs are known", f"{len(_of_jax(machine))} begin with JAX_")
 
 
+def _dead(name: str) -> str | None:
+    return next((why for pattern, why in DEAD.items() if re.fullmatch(pattern, name)), None)
+
+
 def _of_jax(machine: Machine) -> list[str]:
     return sorted(name for name in machine.environment if name.startswith("JAX_"))
 
@@ -109,5 +115,5 @@ def _misspelt(machine: Machine) -> Iterator[tuple[str, str]]:
     for names, known in ((_of_jax(machine), of_jax), (_of_xla(machine), OF_XLA)):
         for name in names:
             close = difflib.get_close_matches(name, known, n=1, cutoff=CLOSE)
-            if close and close[0] != name and name not in DEAD:
+            if close and close[0] != name and _dead(name) is None:
                 yield name, close[0]

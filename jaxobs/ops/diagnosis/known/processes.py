@@ -35,7 +35,8 @@ _LEAST_PAUSE, _TIMES_OF_PAUSE = 300.0, 10.0
 
 _HUNG = re.compile(
     r"^Timeout \(\d|\bexit(?:ed)?(?: with)?(?: status| code)?:? 124\b|DUE TO TIME LIMIT|^KeyboardInterrupt\b|"
-    r"^(?:Terminated|Killed)\b|(?:signal|status|code):? (?:15|143|9|137|SIG(?:TERM|KILL))\b"
+    r"^(?:Terminated|Killed)\b|^(?:multiprocessing\.context|concurrent\.futures\._base)\.TimeoutError\b|"
+    r"(?:signal|status|code):? (?:15|143|9|137|SIG(?:TERM|KILL))\b"
 )
 """How a log says that a process was ended from outside, or was still at something after its time."""
 

@@ -101,6 +101,8 @@ class Compilation(Event):
     repeated: Mapping[str, int] = field(default_factory=dict)
     """A block of operations that makes up most of the program, over and over: `operations` in it, and `times`. Recorded
     for programs that took ten seconds to compile; empty if there is none."""
+    loop_site: str | None = None
+    """`file:line` of the loop in the source whose iterations `repeated` counts; None if unknown."""
     constant_bytes: int = 0
     """Bytes of the arrays that are constants in a program of at most 1,000 operations, such as NumPy arrays that the
     function closes over. Recorded like `repeated`."""

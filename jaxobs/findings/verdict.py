@@ -34,8 +34,7 @@ ONCE = frozenset({
 ONCE_SECONDS = 60.0
 """... which are worth fixing first from so many seconds on, or from the share that an account may lack."""
 _BUILDS = {eager_initialization.NAME}
-START_SHARE = 0.1
-"""Share of the time below which building a model is an ordinary start: the verdict stays `ok`."""
+"""Kinds that are an ordinary start, with which the verdict stays `ok`, if they cost less than an account may lack."""
 
 LARGE_BYTES = 2**30
 """Memory that counts for more than lost time."""
@@ -63,7 +62,7 @@ def of(
     found = _ordered([_entry(each, seconds, now) for each in standing], _causes(standing))
     word = "fix" if any(each.severity != "info" for each in found) else "watch" if found else "ok"
     if word == "watch" and otherwise.account is not None and {each.finding for each in standing} == _BUILDS:
-        word = "ok" if all((each.cost.share or 1.0) < START_SHARE for each in found) else word
+        word = "ok" if all((each.cost.share or 1.0) < 1.0 - parts.ACCOUNTED for each in found) else word
     headline = _headline(found) if found else otherwise.headline
     if found and word == otherwise.verdict and otherwise.account is not None:
         # What is only worth knowing costs less than what the account lacks.

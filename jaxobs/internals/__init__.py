@@ -27,8 +27,9 @@ from jaxobs.internals.listeners import (
     other_copies, register, unregister,
 )  # fmt: skip
 from jaxobs.internals.programs import (
-    Identity, fingerprint, identify, is_small, repeated, result_shapes, spans_processes,
+    Identity, fingerprint, identify, is_small, result_shapes, spans_processes,
 )  # fmt: skip
+from jaxobs.internals.repetitions import repeated
 from jaxobs.internals.source_files import exported, is_jax_function, user_function
 from jaxobs.internals.tracing import forget_trace, running_trace
 from jaxobs.internals.tracing import TraceState, hide_frames, is_jit_function, own_jit, programs_of, trace_state

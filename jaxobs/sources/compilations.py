@@ -245,10 +245,10 @@ class Compilations:
             with guarded("program"):
                 memory = internals.executables.memory(miss.executable)
                 flops, accessed = internals.executables.cost(miss.executable)
-        repeated, constant_bytes = dict[str, int](), 0
+        repeated, loop_site, constant_bytes = dict[str, int](), None, 0
         if not eager and not lookup.hit and sum(phases.values()) >= LONG_SECONDS:
             with guarded("repeated"):
-                repeated = internals.repeated(miss.module)
+                repeated, loop_site = internals.repeated(miss.module, miss.call_site)
                 constant_bytes = program.size if internals.is_small(miss.module) else 0
         grown: tuple[str, ...] = ()
         if not eager and why.cause == "shape":
@@ -269,7 +269,7 @@ class Compilations:
                 call_site=miss.call_site, library_site=next(iter(miss.library_sites), None),
                 fingerprint=program.fingerprint, spans_processes=spans, eager=eager, by_rerun=why.by_rerun,
                 transform=miss.transform, flops=flops, bytes_accessed=accessed, memory=memory, repeated=repeated,
-                constant_bytes=constant_bytes, grown=grown, signature=written,
+                loop_site=loop_site, constant_bytes=constant_bytes, grown=grown, signature=written,
             )
         )  # fmt: skip
         self._programs.loaded(event, miss.executable)

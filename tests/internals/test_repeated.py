@@ -1,5 +1,6 @@
 """Blocks of operations that a lowered program repeats."""
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -8,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxobs.internals.programs import identify, is_small, repeated
+from jaxobs.internals.programs import identify, is_small
+from jaxobs.internals.repetitions import repeated
 
 WEIGHTS, X = jnp.ones((24, 8, 8)), jnp.ones((4, 8))
 
@@ -60,16 +62,67 @@ def a_short_loop_in_a_long_program(weights: Any, x: Any) -> Any:
 def test_what_a_program_repeats(fun: Callable[..., Any], times: int | None) -> None:
     """Each iteration of an unrolled loop, wherever it is; and one of a loop that JAX knows."""
     weights = WEIGHTS if fun is scanned else list(WEIGHTS)
-    assert repeated(jax.jit(fun).lower(weights, X).compiler_ir()).get("times") == times
+    assert repeated(jax.jit(fun).lower(weights, X).compiler_ir())[0].get("times") == times
 
 
 def test_operations_of_functions_that_are_called_count() -> None:
-    found = repeated(jax.jit(calling).lower(list(WEIGHTS), X).compiler_ir())
+    found, _ = repeated(jax.jit(calling).lower(list(WEIGHTS), X).compiler_ir())
     assert found == {"operations": 6, "times": 24}, "those of `layer`"
 
 
+def nested(weights: Any, x: Any) -> Any:
+    def body(x: Any) -> Any:
+        for w in weights:
+            x = x + 1
+            x = layer(w, x)
+        return x
+
+    return body(x * 2)
+
+
+def looping(weights: Any, x: Any) -> Any:
+    number = 0
+    while number < 24:
+        for w in weights[:2]:
+            x = jnp.tanh(x @ w) + 1
+        number += 1
+    return x
+
+
+def listing(weights: Any, x: Any) -> Any:
+    return sum([jnp.tanh(x @ w) * jnp.sin(x) for w in weights])
+
+
+def recursive(weights: Any, x: Any) -> Any:
+    return recursive(weights[1:], jnp.tanh(x @ weights[0]) + x.sum()) if weights else x
+
+
+def made_of_text(weights: Any, x: Any) -> Any:
+    scope: dict[str, Any] = {"tanh": jnp.tanh}
+    exec("def loop(weights, x):\n    for w in weights:\n        x = tanh(x @ w) + 1\n    return x", scope)
+    return scope["loop"](weights, x)
+
+
+@pytest.mark.parametrize(
+    ("fun", "lines"),
+    [
+        (unrolled, 1), (calling, 1), (nested, 2), (looping, 3), (listing, 1), (jax.grad(unrolled), 1),
+        (recursive, None), (made_of_text, None),
+    ],
+)  # fmt: skip
+def test_the_loop_of_a_repetition(fun: Callable[..., Any], lines: int | None) -> None:
+    """The innermost loop in the source around the block, and none around the call of the program."""
+    inner = getattr(fun, "__wrapped__", fun)
+    for _ in range(1):
+        line = inspect.currentframe().f_lineno + 1  # type: ignore[union-attr]
+        module = jax.jit(fun).lower(list(WEIGHTS), X).compiler_ir()
+    found, loop = repeated(module, f"{__file__}:{line}")
+    first = inspect.getsourcelines(inner)[1]
+    assert found and loop == (None if lines is None else f"{__file__}:{first + lines}")
+
+
 def test_forward_and_backward_passes_are_two_repetitions() -> None:
-    found = repeated(jax.jit(jax.grad(unrolled)).lower(list(WEIGHTS), X).compiler_ir())
+    found, _ = repeated(jax.jit(jax.grad(unrolled)).lower(list(WEIGHTS), X).compiler_ir())
     assert found["times"] >= 22
 
 
@@ -87,4 +140,4 @@ def test_constants_of_a_small_program() -> None:
 
 
 def test_without_a_program() -> None:
-    assert repeated(None) == {} and identify(None).size == 0 and is_small(None)
+    assert repeated(None) == ({}, None) and identify(None).size == 0 and is_small(None)

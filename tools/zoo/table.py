@@ -138,8 +138,20 @@ TRIED: dict[str, FirstTry] = {
     "plan_by_reduce": FirstTry("right"),
     "best_so_far_compressed": FirstTry("half", "`watch` for saves that take twice as long as the steps"),
     "ppo_in_one_jit": FirstTry("right"),
+    "annealed_vae": FirstTry("right"),
+    "nnx_checkpoints": FirstTry("half", "`watch` for building the model, 10 % of a run of 20 s"),
+    "eager_replay_buffer": FirstTry("half", "the lines, and to put them under jit, but not that they copy the buffer"),
+    "cholesky_in_each_step": FirstTry(
+        "wrong", "`watch` for NumPyro's own operations, and none of the factorisation"
+    ),
+    "heat_by_elements": FirstTry("half", "`watch` for an assembly of 920 ms, 11 % of a run of 8 s"),
+    "cond_under_vmap": FirstTry("wrong", "`ok`: steps that compute a branch which is not taken are steps"),
+    "rolled_clips": FirstTry("right"),
+    "haiku_spawned_worker": FirstTry("right"),
+    "unrolled_denoising": FirstTry("right"),
+    "batched_generation": FirstTry("right"),
 }
-"""First tries on programs that are not in the zoo: a blind round counts in full, whatever was kept of it. The last 10
+"""First tries on programs that are not in the zoo: a blind round counts in full, whatever was kept of it. The last 20
 ran on a quiet machine, the 34 before them beside two to three busy programs for each core, the 20 before those five."""
 
 

@@ -52,14 +52,16 @@ def _case(event: Compilation) -> Case:
     phases = ", ".join(f"{phase} {duration(event.phases[phase])}" for phase in PHASES if phase in event.phases)
     size, times = event.repeated.get("operations", 0), event.repeated.get("times", 0)
     if times:
-        why, advice = f" It compiled the same {size:,} operations {times:,} times in a row.", UNROLLED
+        loop = f", for the loop at {event.loop_site}" if event.loop_site else ""
+        why, advice = f" It compiled the same {size:,} operations {times:,} times in a row{loop}.", UNROLLED
     elif event.is_avoidable:
         why, advice = f" It contains constants of {human(event.constant_bytes)}.", FOLDED
     else:
         why, advice = "", _kept(event)
     site = f" at {event.where}" if event.where else ""
     return Case(
-        function=event.function, severity="warning" if event.is_avoidable else "info", where=event.where,
+        function=event.function, severity="warning" if event.is_avoidable else "info",
+        where=event.loop_site or event.where,
         summary=(f"`{event.function}` took {duration(seconds)} to compile{site} ({phases}).{why}"),
         advice=advice, count=1, seconds=seconds, since=event.time - seconds,
         data={"phases": {phase: round(value, 6) for phase, value in event.phases.items()}, **event.repeated},

@@ -37,8 +37,9 @@ def find(scene: Scene) -> Iterator[Case]:
             ),
             advice=(
                 "Put the body of the loop into one function under `jax.jit`, with `jax.vmap` and `jax.grad` inside: "
-                "the host then dispatches one program for each turn, and XLA fuses the operations. If the body is "
-                "under `jax.jit` already, `jax_disable_jit` is on: turn it off."
+                "the host then dispatches one program for each turn, and XLA fuses the operations. Donate the arrays "
+                "that the loop updates (`donate_argnums`): outside `jit`, each `x.at[i].set(y)` copies all of `x`. If "
+                "the body is under `jax.jit` already, `jax_disable_jit` is on: turn it off."
             ),
             where=took.line,
             seconds=took.seconds,

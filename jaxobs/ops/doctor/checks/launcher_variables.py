@@ -11,8 +11,9 @@ from jaxobs.ops.doctor.machine import Finding, Machine, ok
 
 DEAD = {
     r"XRT_\w+": "XRT was removed: PJRT finds the devices, and torch_xla reads PJRT_DEVICE.",
-    "COLAB_TPU_ADDR|JAX_BACKEND_TARGET|JAX_XLA_BACKEND":
-        "JAX reached a TPU Node over the network by it. PJRT runs on the TPU VM only, and ignores it.",
+    "COLAB_TPU_ADDR|JAX_BACKEND_TARGET|JAX_XLA_BACKEND": (
+        "JAX used it to reach a TPU Node over the network. PJRT runs on the TPU VM only, and ignores the variable."
+    ),
     "JAX_USE_PJRT_C_API_ON_TPU": "It was removed: PJRT is the only way since JAX 0.4.",
     "ENABLE_PJRT_COMPATIBILITY": "It makes PJRT accept a plugin of another version: what it hid then shows as a crash.",
     "XLA_PYTHON_CLIENT_MEM_FRACTION": "It is outdated: newer versions of JAX read XLA_CLIENT_MEM_FRACTION.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-import functools
+import contextlib
 import itertools
 import linecache
 import re
@@ -27,6 +27,7 @@ _NUMBERED = re.compile(r"(_\d+)+$")
 _FRAME = re.compile(r'"\("((?:[^"\\]|\\.)+)":(\d+):')
 """File and line of each call in an operation's location, the innermost first."""
 _LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _LOCATED = 256
 """Operations of a block whose locations are read."""
 _MOST_LINES = 20_000
@@ -152,31 +153,38 @@ def _counted(block: Any) -> Iterator[Any]:
 
 def _loop(operations: Iterable[Any], called_at: str | None) -> str | None:
     """Returns `file:line` of the loop in the user's source around most of these operations, the inner one of two."""
+    sources: dict[str, _Source] = {}
     around: Counter[tuple[str, int]] = Counter()
     for operation in itertools.islice(operations, _LOCATED):
         calls = [(file, int(line)) for file, line in _FRAME.findall(str(operation.location))]
         inside = itertools.takewhile(lambda call: f"{shown(call[0])}:{call[1]}" != called_at, calls)
-        own = [call for call in inside if not is_jax(call[0]) and not is_plumbing(call[0])]
-        # Each once, the innermost first: `max` takes the first of several that are around equally many.
-        around.update([*dict.fromkeys((file, loop) for file, line in own for loop in _loops(file, line))])
-    found = max(around, key=lambda each: around[each], default=None)
-    return None if found is None else f"{shown(found[0])}:{found[1]}"
+        found: dict[tuple[str, int], None] = {}  # each once, the innermost first
+        for file, line in inside:
+            if not is_jax(file) and not is_plumbing(file):
+                sources.setdefault(file, _Source(file))
+                found |= dict.fromkeys((file, start) for start in sources[file].loops(line))
+        around.update([*found])
+    # `max` takes the first of several that are around equally many.
+    best = max(around, key=lambda each: around[each], default=None)
+    return None if best is None else f"{shown(best[0])}:{best[1]}"
 
 
-def _loops(file: str, line: int) -> list[int]:
-    """Returns the first lines of the loops of a source around a line, the innermost first; none without the source."""
-    source = linecache.getlines(file)
-    if len(source) > _MOST_LINES:
-        return []
-    return [start for start, end in _spans("".join(source)) if start <= line <= end]
+class _Source:
+    """First and last lines of the functions and loops in a source; none if it cannot be read."""
+
+    def __init__(self, file: str) -> None:
+        source = linecache.getlines(file)
+        nodes: list[ast.AST] = []
+        with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+            nodes = list(ast.walk(ast.parse("".join(source if len(source) <= _MOST_LINES else ()))))
+        self._functions = [_span(each) for each in nodes if isinstance(each, _FUNCTIONS)]
+        self._loops = sorted((_span(each) for each in nodes if isinstance(each, _LOOPS)), reverse=True)
+
+    def loops(self, line: int) -> list[int]:
+        """Returns the first lines of the loops around a line in its function, the innermost first."""
+        begins = max((start for start, end in self._functions if start <= line <= end), default=0)
+        return [start for start, end in self._loops if begins <= start <= line <= end]
 
 
-@functools.lru_cache(maxsize=16)
-def _spans(source: str) -> Sequence[tuple[int, int]]:
-    """Returns the first and last lines of the loops and comprehensions in a source, the shortest first."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ()
-    found = [(each.lineno, each.end_lineno or each.lineno) for each in ast.walk(tree) if isinstance(each, _LOOPS)]
-    return sorted(found, key=lambda span: span[1] - span[0])
+def _span(node: Any) -> tuple[int, int]:
+    return node.lineno, node.end_lineno

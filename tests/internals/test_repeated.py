@@ -97,6 +97,12 @@ def recursive(weights: Any, x: Any) -> Any:
     return recursive(weights[1:], jnp.tanh(x @ weights[0]) + x.sum()) if weights else x
 
 
+for _ in range(1):
+
+    def made_in_a_loop(weights: Any, x: Any) -> Any:
+        return made_in_a_loop(weights[1:], jnp.tanh(x @ weights[0]) + x.sum()) if weights else x
+
+
 def made_of_text(weights: Any, x: Any) -> Any:
     scope: dict[str, Any] = {"tanh": jnp.tanh}
     exec("def loop(weights, x):\n    for w in weights:\n        x = tanh(x @ w) + 1\n    return x", scope)
@@ -107,7 +113,7 @@ def made_of_text(weights: Any, x: Any) -> Any:
     ("fun", "lines"),
     [
         (unrolled, 1), (calling, 1), (nested, 2), (looping, 3), (listing, 1), (jax.grad(unrolled), 1),
-        (recursive, None), (made_of_text, None),
+        (recursive, None), (made_in_a_loop, None), (made_of_text, None),
     ],
 )  # fmt: skip
 def test_the_loop_of_a_repetition(fun: Callable[..., Any], lines: int | None) -> None:

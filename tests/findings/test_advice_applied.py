@@ -138,6 +138,12 @@ def scans(*, named: bool) -> None:
         jax.lax.scan(total if named else lambda carry, x: (carry + x, x), 0.0, np.ones(5, np.float32))
 
 
+def rolled(*, traced: bool) -> None:
+    roll = jax.jit(jnp.roll) if traced else jnp.roll
+    for n in range(24):
+        roll(jnp.ones(200), 7 * n + 3)
+
+
 MODEL = """
 from flax import nnx
 class Model(nnx.Module):
@@ -171,6 +177,7 @@ ADVICE: list[tuple[str, str, Callable[..., None], dict[str, Any], tuple[dict[str
     ("costly_recompilations", "drop_remainder", rows, {"sizes": [64] * 9 + [40]}, ({"sizes": [64] * 9}, {"to": 64})),
     ("eager_recompiles", "in a list", chain, {"how": "concatenate"}, ({"how": "list"}, {"how": "at"})),
     ("eager_recompiles", "in a list", chain, {"how": "append"}, ({"how": "list"},)),
+    ("eager_recompiles", "as an argument", rolled, {"traced": False}, ({"traced": True},)),
     ("eager_recompiles", "once, outside the loop", scans, {"named": False}, ({"named": True},)),
 ]
 """The finding, words of its advice, the program, and the program with each cure that the advice offers."""

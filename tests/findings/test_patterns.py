@@ -195,6 +195,15 @@ POSITIVE: dict[str, Case] = {
          (first("dynamic_slice", eager=True), again("sin", changes=[_shape(n, n + 1)], eager=True))],
         ("`sin`",), {"function": EAGER, "subject": HERE, "operations": {"dynamic_slice": 9, "sin": 9}, "why": "sizes"},
     ),
+    **{f"an operation on ever new values of `{name}`": (
+        "eager_recompiles",
+        [first("roll", eager=True), *(again("roll", "static_argument", eager=True,
+         changes=[Change(name, "static_argument", f"({7 * n},)", f"({7 * n + 7},)")]) for n in range(40, 60))],
+        words, {"why": why},
+    ) for name, why, words in (
+        ("shift", "values", ("for a new value of `shift` each time", "as an argument")),
+        ("shape", "sizes", ("for new sizes each time",)),
+    )},
     "an eager scan with a new lambda each time": (
         "eager_recompiles",
         [again("scan", cause, eager=True, fingerprint="a")

@@ -1,5 +1,6 @@
 """`eager_recompiles`: operations outside any jitted function keep recompiling at a line of code, or at many."""
 
+import re
 from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -24,6 +25,9 @@ PROGRAMS = 32
 """Programs of one operation at one line, of whatever kind: `model.init` of a large network, run without jit,
 stays below."""
 
+_SIZES = re.compile(r"shape|size|limit|start|stop|pad|length|dim|num|count|repeat|^[nmk]$", re.IGNORECASE)
+"""Names of parameters, static in operations outside any jitted function, on which the size of a result depends."""
+
 MANY = 3
 """Lines with one reason that are one fault: code that ought to be one jitted function."""
 MOST_SITES = 128
@@ -39,16 +43,18 @@ class _Operation:
     repetitions: Repetitions = field(default_factory=lambda: Repetitions(most=4))
     sizes: dict[tuple[str, int], set[int]] = field(default_factory=dict)
     why: str = ""
-    """Which of the three it is; empty while it is not one."""
+    """Which of those in `_WHY` it is; empty while it is not one."""
+    parameter: str = ""
+    """The latest parameter whose value is new, if `why` is `values`."""
 
     def take(self, event: Compilation) -> None:
         self.compiled += 1
         self.same += self.repetitions.take(event) is not None
-        new_size = sum(self._takes(change) for change in event.changes[:MOST_CHANGES]) > 0
+        new = [change for change in event.changes[:MOST_CHANGES] if self._takes(change)]
         if self.same >= SAME:
             self.why = "functions" if event.function in TAKE_FUNCTIONS else "same"
-        elif new_size:
-            self.why = "sizes"
+        elif new:
+            self.why, self.parameter = "sizes" if any(map(_is_of_a_size, new)) else "values", new[0].path
         elif not self.why and self.compiled >= PROGRAMS:
             self.why = "programs"
 
@@ -68,6 +74,10 @@ class _Operation:
         if len(seen) < 2 * sizes.MOST_ALIGNED:
             seen.update((only.before, only.after))
         return not sizes.bucket_like(seen, MOST_CROWDED)
+
+
+def _is_of_a_size(change: Change) -> bool:
+    return change.what != "static_argument" or _SIZES.search(change.path) is not None
 
 
 @dataclass(slots=True)
@@ -154,11 +164,13 @@ class EagerRecompiles:
             at, named, what = f"{len(lines)} lines", [f"{line} {duration(seconds)}" for line, seconds in costs], "line"
             advice = advice.replace("what this line does", "what these lines do")
         more = f" and {plural(len(named) - 4, f'other {what}')}" if len(named) > 4 else ""
+        changing = {each.parameter for line in lines for each in line.operations.values() if each.why == "values"}
+        reason = _WHY[why].replace("a parameter", f"`{changing.pop()}`") if len(changing) == 1 else _WHY[why]
         verb = "compiled" if why == "programs" else "recompiled"
         return Telling(
             summary=(
                 f"{plural(case.count, 'operation')} outside any jitted function {verb} at {at}, which took "
-                f"{duration(case.seconds)}: {', '.join(named[:4])}{more}; {_WHY[why]}."
+                f"{duration(case.seconds)}: {', '.join(named[:4])}{more}; {reason}."
             ),
             advice=advice,
             data={
@@ -176,6 +188,7 @@ _WHY = {
     "functions": "the same programs each time, because the functions passed to them are new objects",
     "same": "the same programs each time",
     "sizes": "for new sizes each time",
+    "values": "for a new value of a parameter each time",
     "programs": "a different program each time",
 }
 _ADVICE = {
@@ -187,6 +200,10 @@ _ADVICE = {
     "sizes": (
         "Put what this line does into one jitted function on arrays of a fixed size: pad to a few sizes, and use masks "
         "instead of x[:n]. Or do it in NumPy."
+    ),
+    "values": (
+        "Put what this line does into one jitted function, and pass the value that changes as an argument: its values "
+        "then share one program. Or do it in NumPy."
     ),
     "joined": (
         "Collect the parts in a list, and join them once after the loop. If each turn needs the whole, allocate it "

@@ -215,12 +215,12 @@ POSITIVE: dict[str, Case] = {
          for cause in ("first_call", "unknown", "unknown", "unknown")],
         ("`multiply` 3; the same programs each time.", "jitted function that is defined once"), {"why": "same"},
     ),
-    # Slices of ever new lengths differ in parameters that no change names; their number tells.
-    "an operation with very many programs": (
+    # Powers and slices differ in parameters that no change names; their number tells.
+    **{f"very many programs of `{name}`": (
         "eager_recompiles",
-        [first(name, eager=True) for name in ("a", "b", "c", "d", "e", "f", "g", "h", *["dynamic_slice"] * 40)], (),
+        [first(each, eager=True) for each in ("a", "b", "c", "d", "e", "f", "g", "h", *[name] * 40)], words,
         {"why": "programs"},
-    ),
+    ) for name, words in (("integer_pow", ("to get one program",)), ("dynamic_slice", ("pad to a few sizes",)))},
     "a static argument with ever new values": (
         "static_values", static(map(str, range(7))), ("as an array",), {"subject": "length", "count": 6, "values": 7},
     ),

@@ -152,7 +152,8 @@ class EagerRecompiles:
         why, lines = (case.about.why, [case.about]) if isinstance(case.about, _Site) else case.about
         again: Counter[str] = sum((line.again for line in lines), Counter())
         joins = why == "sizes" and {"append", "concatenate"} & again.keys()
-        advice, what = _ADVICE["joined" if joins else why], "operation"
+        cut = why == "programs" and again.keys() <= SLICES
+        advice, what = _ADVICE["joined" if joins else "sizes" if cut else why], "operation"
         advice = flip_flop.advice(case) if case.by_cleared_caches else advice
         if len(lines) == 1:
             at, named = (
@@ -183,6 +184,9 @@ class EagerRecompiles:
 
 TAKE_FUNCTIONS = frozenset({"scan", "while", "cond", "while_loop", "fori_loop", "switch", "map", "associative_scan"})
 """Operations that are given functions: a new function object is another program."""
+
+SLICES = frozenset({"dynamic_slice", "slice"})
+"""Operations whose parameters, which no change names, are sizes."""
 
 _WHY = {
     "functions": "the same programs each time, because the functions passed to them are new objects",

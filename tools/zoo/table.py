@@ -141,9 +141,7 @@ TRIED: dict[str, FirstTry] = {
     "annealed_vae": FirstTry("right"),
     "nnx_checkpoints": FirstTry("half", "`watch` for building the model, 10 % of a run of 20 s"),
     "eager_replay_buffer": FirstTry("half", "the lines, and to put them under jit, but not that they copy the buffer"),
-    "cholesky_in_each_step": FirstTry(
-        "wrong", "`watch` for NumPyro's own operations, and none of the factorisation"
-    ),
+    "cholesky_in_each_step": FirstTry("wrong", "`watch` for NumPyro's own operations, and none of the factorisation"),
     "heat_by_elements": FirstTry("half", "`watch` for an assembly of 920 ms, 11 % of a run of 8 s"),
     "cond_under_vmap": FirstTry("wrong", "`ok`: steps that compute a branch which is not taken are steps"),
     "rolled_clips": FirstTry("right"),

@@ -28,7 +28,7 @@ RAISED, FATAL = "raised", "fatal"
 
 ONE_WRITE = 1.0
 """Seconds within which the lines of one message get their times, where a shipper of logs dates each line."""
-SKEW = 2.0
+SKEW = 5.0
 """Seconds by which the clocks of two sources may differ."""
 SKEW_OF_FINDINGS = 60.0
 """The same of findings: it takes some steps until there is one, and what follows from a fault may be found first."""

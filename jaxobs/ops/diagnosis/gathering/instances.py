@@ -11,6 +11,7 @@ _SAMPLE = 1000
 """Lines from which the column of names is found."""
 _FEW = 100
 _LEAST_LINES = 6
+_LEAST_OF_PODS = 3
 _MOST = 0.97
 """Of all lines have a name in that column, if it is one."""
 _NAME = re.compile(r"(?P<name>(?=\S*\d)[\[(<]?[A-Za-z][^\s{\"'=]{1,120})(?P<gap>[ \t]*\|[ \t]?|[ \t])")
@@ -70,9 +71,9 @@ def column(texts: Sequence[str], year: int) -> Column | None:
 
 
 def _second(named: Iterable[re.Match[str]], year: int) -> str | None:
-    """The word behind each name, if it is the same everywhere and what follows shows that it is no text.
+    """The word behind each name, if it is the same everywhere and no text.
 
-    That is a line of a traceback, or one that begins as loggers begin theirs.
+    What follows shows that, a line of a traceback or one that begins as loggers begin theirs; or the names are pods'.
     """
     behind = [(each, _SECOND.match(each.string, each.end())) for each in named]
     words = Counter(found.group(1) for _, found in behind if found is not None)
@@ -84,7 +85,9 @@ def _second(named: Iterable[re.Match[str]], year: int) -> str | None:
     shows = any(each.startswith(of_tracebacks) for each in rests) or any(
         each.time is not None or each.level or each.process for each in logged
     )
-    return next(iter(words)) if shows else None
+    word = next(iter(words))
+    pods = len(behind) >= _LEAST_OF_PODS and all(is_of_a_pod(each.group("name")) for each, _ in behind)
+    return word if shows or (pods and not _NO_NAME.search(word)) else None
 
 
 def _shape(name: str) -> str:

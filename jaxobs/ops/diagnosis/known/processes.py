@@ -15,6 +15,7 @@ from jaxobs.ops.diagnosis.evidence import (
     LINE,
     METRIC,
     PROGRESS,
+    RAISED,
     START,
     Evidence,
     Observation,
@@ -48,6 +49,11 @@ def _hung(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]
         each for each in signs
         if each.kind == LAST or any(end.source == each.source and end.place > each.place for end in ends)
     ]  # fmt: skip
+
+
+def _left(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
+    """Returns the signs if no process raised an error, by which it would have left its program, too."""
+    return [] if any(each.name == RAISED for each in evidence.observations) else list(signs)
 
 
 def _waits(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
@@ -354,6 +360,7 @@ def _since_window(evidence: Evidence, sign: Observation) -> float | None:
 
 FUNCTIONS: Mapping[str, Functions] = {
     "fork_deadlock": {"narrow": _hung},
+    "left_early": {"narrow": _left},
     "no_progress": {"narrow": _waits, "ordinary": _makes_steps},
     "process_silent": {"narrow": _stopped},
     "process_stuck": {"narrow": _outside},

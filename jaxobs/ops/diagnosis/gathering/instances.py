@@ -12,6 +12,7 @@ _SAMPLE = 1000
 _FEW = 100
 _LEAST_LINES = 6
 _LEAST_OF_PODS = 3
+"""The same of names that end as Kubernetes ends those of pods, with a container behind each."""
 _MOST = 0.97
 """Of all lines have a name in that column, if it is one."""
 _NAME = re.compile(r"(?P<name>(?=\S*\d)[\[(<]?[A-Za-z][^\s{\"'=]{1,120})(?P<gap>[ \t]*\|[ \t]?|[ \t])")
@@ -71,9 +72,9 @@ def column(texts: Sequence[str], year: int) -> Column | None:
 
 
 def _second(named: Iterable[re.Match[str]], year: int) -> str | None:
-    """The word behind each name, if it is the same everywhere and no text.
+    """Returns the word behind each name, if the word is the same everywhere and begins no text.
 
-    What follows shows that, a line of a traceback or one that begins as loggers begin theirs; or the names are pods'.
+    The names of pods show that, or a text behind the word that is of a traceback or begins as loggers begin theirs.
     """
     behind = [(each, _SECOND.match(each.string, each.end())) for each in named]
     words = Counter(found.group(1) for _, found in behind if found is not None)

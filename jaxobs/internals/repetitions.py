@@ -36,10 +36,10 @@ _MOST_LINES = 20_000
 def repeated(module: Any, called_at: str | None = None) -> tuple[dict[str, int], str | None]:
     """Returns the block that a program, called at `file:line`, repeats most in a row, and the loop that repeats it.
 
-    The block is told by the `operations` in it and how many `times` it is there; empty if repetitions make up less than
-    half of the program. The operations of functions that it calls count at each call. The loop is `file:line` in the
-    user's source; None if there is none around the block. Takes time in proportion to the program: 10 µs for an
-    operation.
+    A mapping describes the block, by the `operations` in it and how many `times` it is there; the mapping is empty if
+    repetitions make up less than half of the program. The operations of functions that it calls count at each call. The
+    loop is `file:line` in the user's source; None if there is none around the block. Takes time in proportion to the
+    program: 10 µs for an operation.
     """
     if module is None:
         return {}, None

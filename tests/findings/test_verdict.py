@@ -93,7 +93,7 @@ def test_the_ordinary_cost_of_a_start_is_nothing_to_fix(kind: str, seconds: floa
 
 
 def test_a_model_that_is_built_for_a_fifth_of_the_time_is_to_be_fixed() -> None:
-    """Where the user can avoid it; operations of a library are only told of."""
+    """The user can avoid the start of a model of their own; operations of a library are only reported."""
     result = judged(finding("eager_initialization", seconds=21.0), wall=wall(init=20, step=100), **TRAINS)
     assert (result.verdict, [each.severity for each in result.findings]) == ("fix", ["warning"])
 

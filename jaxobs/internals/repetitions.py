@@ -6,6 +6,7 @@ import ast
 import contextlib
 import itertools
 import linecache
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -173,7 +174,8 @@ class _Source:
     """First and last lines of the functions and loops in a source; none if it cannot be read."""
 
     def __init__(self, file: str) -> None:
-        source = linecache.getlines(file)
+        # Reading a pipe or a terminal would take what is the program's; a cell of a notebook has no file.
+        source = linecache.getlines(file) if file in linecache.cache or os.path.isfile(file) else []
         nodes: list[ast.AST] = []
         with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
             nodes = list(ast.walk(ast.parse("".join(source if len(source) <= _MOST_LINES else ()))))

@@ -1,7 +1,9 @@
 """Blocks of operations that a lowered program repeats."""
 
 import inspect
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -109,6 +111,12 @@ def made_of_text(weights: Any, x: Any) -> Any:
     return scope["loop"](weights, x)
 
 
+def lowered_in_a_loop(fun: Callable[..., Any]) -> Any:
+    for _ in range(1):
+        module = jax.jit(fun).lower(list(WEIGHTS), X).compiler_ir()
+    return module
+
+
 @pytest.mark.parametrize(
     ("fun", "lines"),
     [
@@ -118,13 +126,24 @@ def made_of_text(weights: Any, x: Any) -> Any:
 )  # fmt: skip
 def test_the_loop_of_a_repetition(fun: Callable[..., Any], lines: int | None) -> None:
     """The innermost loop in the source around the block, and none around the call of the program."""
-    inner = getattr(fun, "__wrapped__", fun)
-    for _ in range(1):
-        line = inspect.currentframe().f_lineno + 1  # type: ignore[union-attr]
-        module = jax.jit(fun).lower(list(WEIGHTS), X).compiler_ir()
-    found, loop = repeated(module, f"{__file__}:{line}")
-    first = inspect.getsourcelines(inner)[1]
-    assert found and loop == (None if lines is None else f"{__file__}:{first + lines}")
+    called_at = f"{__file__}:{first_line(lowered_in_a_loop) + 2}"
+    found, loop = repeated(lowered_in_a_loop(fun), called_at)
+    assert found
+    assert loop == (None if lines is None else f"{__file__}:{first_line(getattr(fun, '__wrapped__', fun)) + lines}")
+
+
+def first_line(fun: Callable[..., Any]) -> int:
+    return inspect.getsourcelines(fun)[1]
+
+
+def test_no_source_is_read_from_a_pipe(tmp_path: Path) -> None:
+    """A program that came through a pipe, as `python <(generate)` passes it, is not waited for."""
+    pipe = tmp_path / "program.py"
+    os.mkfifo(pipe)
+    scope: dict[str, Any] = {"tanh": jnp.tanh}
+    exec(compile("def loop(ws, x):\n    for w in ws:\n        x = tanh(x @ w) + 1\n    return x", pipe, "exec"), scope)
+    found, loop = repeated(jax.jit(scope["loop"]).lower(list(WEIGHTS), X).compiler_ir())
+    assert found and loop is None
 
 
 def test_forward_and_backward_passes_are_two_repetitions() -> None:

@@ -73,6 +73,12 @@ def test_every_panel_shows_something(found: list[tuple[str, panel_data.Answer]])
     assert (wanted | TROUBLE) - shown == set()
 
 
+def test_each_query_of_vllm_shows_something(found: list[tuple[str, panel_data.Answer]]) -> None:
+    """Of the series that a made-up server exports under vLLM's names."""
+    asked = [each for _, each in found if "vllm:" in each.expr and 'job=~"made-up"' in each.expr]
+    assert [each.expr for each in asked if not each.series] == [] and asked
+
+
 def test_marks_are_true(found: list[tuple[str, panel_data.Answer]]) -> None:
     """A panel that is marked as needing a device shows nothing of programs that have none."""
     marked = {

@@ -12,7 +12,7 @@ _SAMPLE = 1000
 _FEW = 100
 _LEAST_LINES = 6
 _LEAST_OF_PODS = 3
-"""The same of names that end as Kubernetes ends those of pods, with a container behind each."""
+"""Lines at least, if each begins with a name that ends as Kubernetes ends those of pods, and with a container."""
 _MOST = 0.97
 """Of all lines have a name in that column, if it is one."""
 _NAME = re.compile(r"(?P<name>(?=\S*\d)[\[(<]?[A-Za-z][^\s{\"'=]{1,120})(?P<gap>[ \t]*\|[ \t]?|[ \t])")

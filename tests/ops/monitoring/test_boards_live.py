@@ -74,7 +74,7 @@ def test_every_panel_shows_something(found: list[tuple[str, panel_data.Answer]])
 
 
 def test_each_query_of_vllm_shows_something(found: list[tuple[str, panel_data.Answer]]) -> None:
-    """Of the series that a made-up server exports under vLLM's names."""
+    """A made-up server exports series under the names of vLLM."""
     asked = [each for _, each in found if "vllm:" in each.expr and 'job=~"made-up"' in each.expr]
     assert [each.expr for each in asked if not each.series] == [] and asked
 

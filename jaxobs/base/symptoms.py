@@ -18,3 +18,12 @@ def symptom_url(kind: str | None = None) -> str:
         return page_url(PAGE)
     anchor = re.sub(r"[^\w\- ]", "", section.lower()).replace(" ", "-")  # as GitHub makes it from a heading
     return f"{page_url(PAGE)}#{anchor}"
+
+
+def symptom_reference(kind: str) -> str:
+    """Returns the section and the page of a finding or an error, as text; "" if it has no section.
+
+    An address with the section in it is wider than many a terminal.
+    """
+    section = SECTIONS.get(kind)
+    return "" if section is None else f'"{section}" in {symptom_url()}'

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from jaxobs.base.symptoms import SECTIONS, symptom_url
+from jaxobs.base.symptoms import symptom_reference
 from jaxobs.facts.errors import OutOfMemory
 from jaxobs.facts.process import Exit
 from jaxobs.recorder.last_minutes import nonfinite, unfinished
@@ -54,7 +54,7 @@ def ending(process: ProcessEvents, surface: Surface) -> Iterator[Line]:
     if report or any(each.report for each in process.errors):
         yield from sentence(f"The last minutes: {report or process.errors[-1].report}", surface, "", 11)
     seen = "out_of_memory" if process.out_of_memory else "nonfinite" if process.nonfinite else "uncaught_error"
-    yield from sentence(f'By symptom: "{SECTIONS[seen]}" in {symptom_url()}', surface, "dim", 11)
+    yield from sentence(f"By symptom: {symptom_reference(seen)}", surface, "dim", 11)
 
 
 def _in_words(end: Exit | None) -> str:

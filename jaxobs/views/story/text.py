@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from jaxobs.base.symptoms import symptom_reference
 from jaxobs.facts.compilations import EAGER, PHASES, Compilation
 from jaxobs.findings.compilations.support.case import plural
 from jaxobs.findings.verdict import costs
@@ -105,6 +106,8 @@ def _findings(story: Story, surface: Surface) -> Iterator[Line]:
         advice = finding.advice
         for shown in finding.evidence:
             yield from sentence(f"- {shown}", surface, "dim", indent=3)
+        if finding.id not in followers and (symptom := symptom_reference(finding.finding)):
+            yield from sentence(f"By symptom: {symptom}", surface, "dim", indent=3)
 
 
 # --------------------------------------------------------------------------------------------------- functions

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from jaxobs.base.symptoms import SECTIONS, symptom_url
+from jaxobs.base.symptoms import symptom_reference
 from jaxobs.facts.compilations import EAGER, PHASES, CacheLookup, Change, Compilation
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.functions import MEMORY_SECTIONS, FunctionState, Histogram
@@ -109,14 +109,8 @@ def _about_finding(found: Finding, entry: VerdictFinding | None) -> list[tuple[s
         ("Count", number(found.count) if found.count else ""),
         ("Since", clock(found.since, "%Y-%m-%d %H:%M:%S") if found.since else ""),
         ("Over since", clock(found.ended, "%Y-%m-%d %H:%M:%S") if found.ended else ""),
-        ("By symptom", _symptom(found.finding)),
+        ("By symptom", symptom_reference(found.finding)),
     ]
-
-
-def _symptom(kind: str) -> str:
-    """The section and the page: an address with the section in it is wider than many a terminal."""
-    section = SECTIONS.get(kind)
-    return "" if section is None else f'"{section}" in {symptom_url()}'
 
 
 def _cost(found: Finding, entry: VerdictFinding | None) -> str:

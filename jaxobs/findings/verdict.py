@@ -27,6 +27,9 @@ first."""
 TINY_SHARE = 0.001
 """Share of the time since a finding began below which it is worth knowing only: 4 s, from an hour later on."""
 
+MINOR_SHARE = 0.02
+"""Share of the time below which lost seconds count for less than memory that fills up."""
+
 ONCE = frozenset({
     "costly_recompilations", "eager_initialization", "two_shardings_at_start", "weak_type_at_start",
 })  # fmt: skip
@@ -122,11 +125,12 @@ def _causes(findings: Sequence[Finding]) -> dict[str, str]:
 
 
 def _same_fault(one: Finding, other: Finding) -> bool:
-    """Returns whether another finding, which costs more, has the same array, object made again, call or line."""
+    """Returns whether another finding, which costs more, has the same array, value, object made again, call or line."""
     maker = one.function.rpartition(".")[0]
     made = maker.endswith("<locals>") or maker.rpartition(".")[2][:1].isupper()  # by a function, or in a class
     made = made and one.finding == recreated_functions.NAME and other.function.startswith(f"{maker}.")
-    alike = one.finding == other.finding and (made or one.data.get("sizes", ()) == other.data.get("sizes"))
+    taken = any(one.data.get(name, ()) == other.data.get(name) for name in ("sizes", "some"))
+    alike = one.finding == other.finding and (made or taken)
     call = (one.function, one.where) == (other.function, other.where) and {one.finding, other.finding} < ONCE
     call = call or (one.finding == other.finding and one.where == other.where and "loop" in one.data)
     alike = alike or (call and one.function != EAGER)
@@ -186,12 +190,13 @@ def _all_of(entry: VerdictFinding, followers: Mapping[str, Sequence[VerdictFindi
         yield from _all_of(each, followers)
 
 
-def _rank(entry: VerdictFinding) -> tuple[int, int, float, int, int, str]:
-    """Severity, then much memory, then seconds, then memory, then how often."""
+def _rank(entry: VerdictFinding) -> tuple[int, int, float, int, float, int, str]:
+    """Severity, then much memory, then much of the time, then memory, then seconds, then how often."""
     cost = entry.cost
-    size = cost.bytes or 0
+    size, seconds = cost.bytes or 0, cost.seconds or 0.0
+    much = 0.0 if cost.share is not None and cost.share < MINOR_SHARE else seconds
     return (
-        SEVERITIES.index(entry.severity), -max(0, size - LARGE_BYTES), -(cost.seconds or 0.0), -size,
+        SEVERITIES.index(entry.severity), -max(0, size - LARGE_BYTES), -much, -size, -seconds,
         -(cost.count or 0), entry.id,
     )  # fmt: skip
 

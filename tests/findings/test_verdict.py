@@ -108,6 +108,27 @@ def test_arguments_that_recompile_together_are_one_fault() -> None:
     assert found == {first.id: second.id, second.id: None, other.id: None}
 
 
+def test_one_value_in_two_calls_is_one_fault() -> None:
+    """A static argument that both functions of a loop get: the cheaper finding follows from the other."""
+    values = {"some": ["1.5", "1.4", "1.3"]}
+    act, learn = (finding("static_values", function=name, seconds=seconds, data=values)
+                  for name, seconds in (("act", 8.7), ("learn", 10.2)))  # fmt: skip
+    other = finding("static_values", function="probe", seconds=5.0, data={"some": ["3", "4"]})
+    found = {each.id: each.caused_by for each in judged(act, learn, other).findings}
+    assert found == {learn.id: None, act.id: learn.id, other.id: None}
+
+
+def test_memory_that_grows_comes_before_a_hundredth_of_the_time() -> None:
+    """Of a leak of 25 MiB, and pauses of 2 s: the pauses come first where they are much of the time."""
+    leak, slow = finding("array_leak", bytes=25 * 2**20), finding("slow_steps", seconds=2.0)
+
+    def first(seconds: float) -> str:
+        return kinds(of([slow, leak], seconds))[0]
+
+    assert first(190.0) == "array_leak"
+    assert first(60.0) == "slow_steps"
+
+
 def test_memory_that_fills_comes_before_lost_seconds() -> None:
     """A device that is full ends the program: within the hour it is critical, beyond 1 GiB it comes first."""
     shapes = finding("unbounded_shapes", seconds=400.0)

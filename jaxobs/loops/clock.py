@@ -49,8 +49,8 @@ USUAL = 1.5
 COMPUTED_LOOKS, COMPUTED_SECONDS, COMPUTED_PART = 8, 10.0, 0.9
 """Looks from one question to the next whether the devices computed for this part of so many seconds."""
 FEWEST_LOOKS, MOST_LINES, MOST_EVALUATIONS = 20, 512, 8
-MOST_SHOWN, LEAST_SHOWN, LEAST_SECONDS = 12, 0.005, 10.0
-"""Lines of a snapshot, the share of the time that each has at least, and the seconds of a category's first line."""
+MOST_SHOWN, LEAST_SHOWN, LEAST_COMPILED, LEAST_SECONDS = 12, 0.005, 0.02, 10.0
+"""Lines of a snapshot, shares of the time that each has at least, and the seconds of a category's first line."""
 
 
 class Calls(Protocol):
@@ -107,8 +107,7 @@ class Clock:
         self._stopped.set()
         self._outputs.wake()
         threads.join(self._thread)
-        wall = self._calls._wall
-        if wall is not None:
+        if (wall := self._calls._wall) is not None:
             wall.rest.saw("idle" if self._loops else None)
 
     def found(self, loops: Sequence[Seen], median: float) -> None:
@@ -336,16 +335,17 @@ class Clock:
             self.lines[key] = self.lines.get(key, 0.0) + seconds
 
     def host_lines(self, loop: str) -> tuple[HostLine, ...]:
-        """Returns the lines at which the thread spent most, given the name of the loop that does most."""
-        total = self._since_first_step(loop)
-        if not total:
+        """Returns the lines at which the thread spent or compiled most, given the name of the loop that does most."""
+        total, wall = self._since_first_step(loop), self._calls._wall
+        if not total or wall is None:
             return ()
-        lines = sorted((each for each in self.lines.copy().items() if each[0][0]), key=itemgetter(1), reverse=True)
+        compiled = {key: seconds for key, seconds in wall.compiled.copy().items() if seconds > LEAST_COMPILED * total}
+        spent = (each for each in (self.lines | compiled).items() if each[0][0])
+        lines = sorted(spent, key=itemgetter(1), reverse=True)
         shown = [each for each in lines if each[1] > LEAST_SHOWN * total][:MOST_SHOWN]
         paces, locks = self._spots.pausing(self._loops[0].places.values()), self._spots.locking()
-        # The first of each category: in a run of days, the line at which it waits for minutes now is no large part.
         firsts = {each[0][1]: each for each in reversed(lines)}.values()
-        shown += [each for each in firsts if each[1] > LEAST_SECONDS and each not in shown]
+        shown += [each for each in firsts if each[1] > LEAST_SECONDS and each not in shown]  # no large part after days
         return tuple(
             HostLine(line=line, category=category, seconds=seconds, share=seconds / total, paces=line in paces,
                      called_back=category == "idle" and line in self._backs, locks=line in locks,

@@ -196,6 +196,7 @@ class Compilations:
         phases["cache_load" if lookup.hit else "compile"] = duration
         first = min([each.started for each in (traced, lowered) if each is not None], default=end.started)
         self._thread.finished.append((first, sum(phases.values())))
+        self._store.part(Wall).compiled_at(miss.call_site, phases)
         self._record(end, miss, call, signature, phases, lookup, now)
 
     @guard("compilations.failed")

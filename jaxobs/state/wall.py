@@ -6,7 +6,7 @@ So the categories add up to the wall time since the process began, whatever is e
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from threading import get_ident
 
 from jaxobs.base import threads
@@ -15,6 +15,7 @@ from jaxobs.state.account import Account
 from jaxobs.state.lately import Lately
 from jaxobs.state.scopes import Scope as Scope
 
+MOST_LINES = 512
 CATEGORY_OF_PHASE = {"trace": "trace", "lower": "trace", "compile": "compile"}
 """Lowering counts as tracing: both are Python on the host, and no cache saves either."""
 
@@ -31,6 +32,8 @@ class Wall(Account):
         self.serves = False
         """As in `TimeState`."""
         self.evaluations, self._evaluated = 0, -1
+        self.compiled: dict[tuple[str, str], float] = {}
+        """Seconds of compilations by the line that called the function, and the category."""
 
     def phase_began(self, phase: str) -> None:
         """JAX begins to trace, lower or compile on this thread."""
@@ -58,6 +61,15 @@ class Wall(Account):
                 self.leave(scope, category)
                 return
         self.move(category, seconds)
+
+    def compiled_at(self, line: str | None, phases: Mapping[str, float]) -> None:
+        """A compilation has ended on this thread, whose phases took so many seconds."""
+        if line is None or get_ident() != self.thread:
+            return
+        for phase, seconds in phases.items():
+            key = line, CATEGORY_OF_PHASE.get(phase, phase)
+            if key in self.compiled or len(self.compiled) < MOST_LINES:
+                self.compiled[key] = self.compiled.get(key, 0.0) + seconds
 
     def nothing_open(self) -> None:
         """The ends of open phases were lost."""

@@ -302,6 +302,23 @@ def test_the_seconds_of_lines_add_up_to_the_account(program: Program, monkeypatc
     assert lines == ["a.py:1", "a.py:2", *(f"b.py:{number}" for number in range(1, MOST_SHOWN - 1))]
 
 
+def test_a_line_that_calls_what_compiles_is_listed(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the seconds that JAX told on this thread; small ones are not listed, nor those of another thread."""
+    program.call()
+    monkeypatch.setattr(program.looks._spots, "of", lambda _: _spot("a.py:1", program.train.place, reads=False))
+    program.found()
+    program.look(10.0)
+    program.wall.compiled_at("a.py:1", {"trace": 0.5, "lower": 0.7, "compile": 4.0})
+    program.wall.compiled_at("a.py:1", {"trace": 0.1, "cache_load": 2.0})
+    program.wall.compiled_at("a.py:2", {"compile": 0.1})
+    program.wall.compiled_at(None, {"compile": 9.0})
+    elsewhere(lambda: program.wall.compiled_at("a.py:3", {"compile": 9.0}))
+    told = {(line, category): seconds for line, category, seconds, _ in program.lines()}
+    assert told == {
+        ("a.py:1", "step"): 10.0, ("a.py:1", "compile"): 4.0, ("a.py:1", "cache_load"): 2.0, ("a.py:1", "trace"): 1.3,
+    }  # fmt: skip
+
+
 def test_an_array_that_has_just_arrived_was_waited_for(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     """At a line that mostly waits for a device, a read of what is there is the end of a wait; elsewhere, a read."""
     monkeypatch.setattr(program.looks._spots, "of", lambda _: _spot("a.py:1", program.train.place, reads=True))

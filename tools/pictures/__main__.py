@@ -24,7 +24,7 @@ _SENTENCES = ("jaxobs/findings/**/*.py", "jaxobs/reasons/**/*.py", "jaxobs/base/
 _PAGE = ("jaxobs/web/page/*", "jaxobs/web/page/assets/*", *_SENTENCES, "tools/pictures/pages.py")
 INPUTS: Mapping[str, tuple[str, ...]] = {
     "docs/live-page.png": (*_PAGE, "jaxobs/ops/demo/*.py"),
-    "docs/screens/verdict.png": (*_PAGE, "tools/pictures/programs/leaking.py"),
+    "docs/screens/verdict.png": (*_PAGE, "examples/ragged_batches.py", "jaxobs/views/report/*.py"),
     "docs/report.png": (*_PAGE, "jaxobs/ops/demo/*.py", "jaxobs/views/report/*.py"),
     **{
         f"docs/screens/{name}.png": (*_PAGE, f"tools/pictures/programs/{name}.py")

@@ -45,12 +45,14 @@ class Drawn:
     """A program, how long it runs before its page is drawn, and on which screen."""
 
     seconds: float
+    """0: the program runs to its end, and its report is drawn."""
     command: tuple[str, ...] = ()
     """Arguments of Python; without them, the program of the same name under `jaxobs run`."""
     settings: tuple[str, ...] = ()
     screen: Screen = Screen()
 
 
+_RUN = ("-m", "jaxobs", "run", "--port", "0", "--event-log", "events.jsonl")
 PHONE = Screen(390, 844, 2.0)
 DRAWN = {
     "nan": Drawn(60, screen=Screen(scheme="dark")),
@@ -60,12 +62,10 @@ DRAWN = {
     "live-page": Drawn(
         185, ("-m", "jaxobs", "demo", "--minutes", "5", "--port", "0"), screen=Screen(height=1100, whole=True)
     ),
-    "verdict": Drawn(
-        90, ("-m", "jaxobs", "run", "--port", "0", "--sample-interval", "1", "leaking.py"), screen=Screen(1200, 450)
-    ),
-    "report": Drawn(0, screen=Screen(whole=True)),
+    "verdict": Drawn(0, (*_RUN, "ragged_batches.py"), screen=Screen(1200, 450)),
+    "report": Drawn(0, ("-m", "jaxobs", "demo", "--once", *_RUN[3:]), screen=Screen(whole=True)),
 }
-"""By picture; `report` is drawn of a run that has ended."""
+"""By picture."""
 
 
 def draw(pictures: Sequence[Path]) -> None:
@@ -73,8 +73,8 @@ def draw(pictures: Sequence[Path]) -> None:
     names = {path.stem: path for path in pictures}
     with _folder(), browser() as chromium:
         for name in DRAWN:  # one program at a time: another one's work would look like slow steps
-            if name == "report" and name in names:
-                take(chromium, _report().as_uri(), names[name], DRAWN[name].screen)
+            if name in names and not DRAWN[name].seconds:
+                take(chromium, _report(DRAWN[name].command).as_uri(), names[name], DRAWN[name].screen)
             elif name in names:
                 with _running(_command(name)) as url:
                     time.sleep(DRAWN[name].seconds)
@@ -123,6 +123,7 @@ def _folder() -> Iterator[None]:
     if (FOLDER / "jaxobs").is_symlink():  # left behind by a run that was killed
         shutil.rmtree(FOLDER)
     shutil.copytree(PROGRAMS, FOLDER)
+    shutil.copy(ROOT / "examples" / "ragged_batches.py", FOLDER)
     (FOLDER / "jaxobs").symlink_to(ROOT / "jaxobs")
     try:
         yield
@@ -135,13 +136,13 @@ def _command(name: str) -> Collection[str]:
     return drawn.command or ("-m", "jaxobs", "run", "--port", "0", *drawn.settings, f"{name}.py")
 
 
-def _report() -> Path:
-    """Runs the demo to its end; returns the report of its event log."""
-    for command in ("demo --once --port 0 --event-log events.jsonl", "report events.jsonl"):
+def _report(command: Sequence[str]) -> Path:
+    """Runs a program to its end; returns the report of its event log."""
+    (FOLDER / "events.jsonl").unlink(missing_ok=True)
+    for arguments in (command, ("-m", "jaxobs", "report", "events.jsonl")):
         subprocess.run(
-            [sys.executable, "-m", "jaxobs", *command.split()], cwd=FOLDER, env=_environment(), check=True,
-            stdout=subprocess.DEVNULL,
-        )  # fmt: skip
+            [sys.executable, *arguments], cwd=FOLDER, env=_environment(), check=True, stdout=subprocess.DEVNULL
+        )
     return FOLDER / "events.html"
 
 

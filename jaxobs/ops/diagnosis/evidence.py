@@ -228,3 +228,20 @@ def outlived(course: Courses, sign: Observation) -> bool:
         each.kind == END and each.time is not None and each.time > sign.time + SKEW and not _BADLY.search(each.text)
         for each in lasts
     )
+
+
+def came_back(course: Courses, sign: Observation) -> bool:
+    """Whether the same log has steps of the job beyond those before, and then its good end."""
+    did = course.get((sign.source, sign.process), ())
+    after = [each for each in did if each.place > sign.place]
+    if not after or after[-1].kind != END or not _SUCCESS.search(after[-1].text):
+        return False
+    reached = [max((one.value or 0.0 for one in some if one.kind == PROGRESS), default=0.0)
+               for some in ([each for each in did if each.place <= sign.place], after)]  # fmt: skip
+    return reached[1] > reached[0]
+
+
+def says_more(evidence: Evidence, sign: Observation) -> bool:
+    """Whether the process says something after a sign that is no error."""
+    lasts = (each for each in evidence.of_kind(LAST) if (each.source, each.process) == (sign.source, sign.process))
+    return any(each.place > sign.place and each.level not in ("E", "F") for each in lasts)

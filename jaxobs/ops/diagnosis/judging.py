@@ -24,10 +24,12 @@ from jaxobs.ops.diagnosis.evidence import (
     Courses,
     Evidence,
     Observation,
+    came_back,
     courses,
     had_ended,
     is_before,
     outlived,
+    says_more,
     went_on,
 )
 from jaxobs.ops.diagnosis.knowledge import ANY_END, CAUSE, ENDED, IMPACTS, SYMPTOM, Knowledge, Line, Raised
@@ -113,12 +115,15 @@ def _case(name: str, known: Knowledge, evidence: Evidence, course: Courses) -> C
             case.ordinary.append(each)
             continue
         case.shown[id(each)] = tuple(signs)
-        passes = all(sign.passes for sign in signs) and each.data.get("uncaught") != "yes"
+        lasts = "lasts" in each.data
+        passes = all(sign.passes for sign in signs) and each.data.get("uncaught") != "yes" and not lasts
         passes &= not each.name.startswith(INTERNAL)
         is_weak = all(sign.weak for sign in signs)
         at_the_end = ((passes and known.role == SYMPTOM) or is_weak) and had_ended(course, each)
-        survived = passes and each.name != FATAL and went_on(course, each)
-        if at_the_end or survived or (known.impact == ENDED and outlived(course, each)):
+        tries_again = "again" in each.data and says_more(evidence, each)
+        survived = passes and each.name != FATAL and (tries_again or went_on(course, each))
+        ended_well = not lasts and (outlived(course, each) or came_back(course, each))
+        if at_the_end or survived or (known.impact == ENDED and ended_well):
             case.passed.append(each)
         elif not is_weak:
             case.strong.append(each)

@@ -72,8 +72,11 @@ def parse_all(line: str, year: int) -> list[LogLine]:
       year: of times that have none.
     """
     first = parse(line, year)
-    begins = _shipped(line)
-    found = record(line[begins:], year) if line.startswith("{", begins) and "\\n" in line else None
+    text = _ESCAPES.sub("", line) if "\x1b" in line else line
+    begins = _shipped(text)
+    found = record(text[begins:], year) if text.startswith("{", begins) and "\\n" in text else None
+    while found is not None and found.message.startswith("{") and (inner := record(found.message, year)) is not None:
+        found = inner  # a shipper's record may hold the program's own
     texts = (found.message, found.exception) if found is not None else ()
     pieces = [piece for text in texts for piece in text[: 4 * MOST_LINE].split("\n") if piece.strip()]
     if len(pieces) < 2:

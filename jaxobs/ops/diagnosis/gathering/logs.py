@@ -24,9 +24,16 @@ from jaxobs.ops.diagnosis.gathering.instances import Column, column
 from jaxobs.ops.diagnosis.gathering.literals import gate
 from jaxobs.ops.diagnosis.gathering.log_lines import LogLine, parse_all
 from jaxobs.ops.diagnosis.gathering.log_times import either, of_the_past
-from jaxobs.ops.diagnosis.gathering.paces import Pace
+from jaxobs.ops.diagnosis.gathering.paces import Memory, Pace
 from jaxobs.ops.diagnosis.gathering.pytest_output import as_python
-from jaxobs.ops.diagnosis.gathering.traced import MOST_CODE, Tracebacks, ends_a_message, is_bare, is_of_a_call
+from jaxobs.ops.diagnosis.gathering.traced import (
+    MOST_CODE,
+    Tracebacks,
+    ends_a_message,
+    is_bare,
+    is_of_a_call,
+    told_last,
+)
 from jaxobs.ops.diagnosis.gathering.whose import cancelled_job, host_of, process_of, settled
 
 MOST_OF_ONE = 20
@@ -91,6 +98,8 @@ class _Reading:
     lasts: dict[str, Observation] = field(default_factory=dict)
     """The latest line of each process."""
     paces: dict[str, Pace] = field(default_factory=dict)
+    memory: dict[str, tuple[Memory, Observation]] = field(default_factory=dict)
+    """The memory that each process logs, and the line of its latest reading."""
     wanted: Counter[str] = field(default_factory=Counter)
     """Steps that are still told as they come, by process."""
     known: dict[str, list[int]] = field(default_factory=dict)
@@ -147,6 +156,10 @@ def read(
                 elif (line.process or line.name) not in processes:
                     line = replace(line, process="", name="")
                 process = line.process or line.name or reading.process
+                if (message := reading.tracebacks.without_bars(process, line.message)) != line.message:
+                    if not message:
+                        continue
+                    line = replace(line, message=message)
                 if process in bare and (
                     _progress(line) or not _goes_on(bare[process], bare[process][0].place, 0, number, line)
                 ):
@@ -166,6 +179,9 @@ def read(
     ends = [one for (one,) in bare.values() if all(each.place == one.place for each in shown if each.text == one.text)]
     found = [each for each in found if each.kind != LINE or all(each.place != one.place for one in ends)] + ends
     found += reading.steps.values()
+    found += [
+        replace(line, text=f"{line.text} {rose}") for read, line in reading.memory.values() if (rose := read.rose())
+    ]
     found += [
         replace(last, data={**last.data, **reading.paces[process].told(last.time, modified, now)})
         if process in reading.paces
@@ -253,9 +269,15 @@ def _observed(
         )  # fmt: skip
 
     progress = _progress(line)
+    read, _ = reading.memory.get(process, (Memory(), None))
+    if read.read(line.message):
+        reading.memory[process] = read, observe(LINE)
     if process not in reading.lasts or not line.message.startswith((" ", "\t")):
         before = None if progress else reading.lasts.get(process)
         reading.lasts[process] = _last(before, observe(LAST))
+    if told := told_last(line):
+        yield replace(observe(LINE, RAISED), text=told, data={**data, "lasts": "yes"})
+        return
     raised = reading.tracebacks.raised(process, line)
     # The code in a traceback may name any error; what was raised says which one it was.
     is_code = reading.tracebacks.is_open(process) and is_of_a_call(line.message)

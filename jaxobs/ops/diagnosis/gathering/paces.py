@@ -69,3 +69,43 @@ class Pace:
             figures |= {"written_after": written - end, "age": now - written}
         said = {name: f"{value:.3f}" for name, value in figures.items()}
         return {**said, "said_last": "done" if self.is_done and self.last in (STEP, PROMPT) else self.last}
+
+
+_MEMORY = re.compile(
+    r"(?i)\b(?:rss|resident(?: memory)?|max_?rss|(?:host|cpu|ram|process)?[ _-]?mem(?:ory)?(?:[ _](?:usage|used))?|ram)"
+    r"\b[\"']?[ :=~]{1,4}(?P<number>\d{1,9}(?:\.\d{1,9})?) ?(?P<unit>[KMGT])i?B?\b"
+)
+"""Memory that a program logs of itself."""
+_NOT_USED = re.compile(r"(?i)\b(?:request\w*|limit\w*|total|free|avail\w*|max\w*)\W{0,3}$")
+"""Before a figure of memory: it is no memory in use."""
+_UNITS = "KMGT"
+_LEAST_READINGS, _LEAST_RISE = 4, 1.5
+"""Readings that show a rise, and the last one as a multiple of the first."""
+
+
+@dataclass(slots=True)
+class Memory:
+    """Memory that a process logs, for as long as each reading is above the one before."""
+
+    first: float = 0.0
+    """In KiB, as are all."""
+    latest: float = 0.0
+    count: int = 0
+    fell: bool = False
+
+    def read(self, text: str) -> bool:
+        """Takes in a line; returns whether it has a reading."""
+        found = _MEMORY.search(text)
+        if found is None or _NOT_USED.search(text[: found.start()]):
+            return False
+        value = float(found["number"]) * 1024.0 ** _UNITS.index(found["unit"].upper())
+        self.fell |= value < self.latest
+        self.first = self.first or value
+        self.count, self.latest = self.count + 1, value
+        return True
+
+    def rose(self) -> str:
+        """Returns how it rose; "" if it did not, or fell in between."""
+        if self.fell or self.count < _LEAST_READINGS or self.latest < _LEAST_RISE * self.first:
+            return ""
+        return f"[rose from {self.first / 1024:.0f} MiB in {self.count} readings]"

@@ -10,7 +10,7 @@ from jaxobs.base import json_lines
 from jaxobs.ops.diagnosis.gathering.log_times import of_stamp
 
 MESSAGES = ("message", "msg", "textPayload", "log", "event", "MESSAGE", "body", "line")
-_EXCEPTIONS = ("exception", "exc_info", "stack_trace", "stacktrace", "traceback")
+_EXCEPTIONS = ("exception", "exc_info", "exc", "exc_text", "error.stack", "stack_trace", "stacktrace", "traceback")
 _STAMPS = ("timestamp", "time", "ts", "asctime", "@timestamp", "__REALTIME_TIMESTAMP", "timeUnixNano")
 _INSTANCES = ("pod_name", "pod", "k8s.pod.name", "kubernetes_pod_name", "_HOSTNAME", "hostname", "logStreamName")
 """Fields that say which of several processes a line is from, the most telling first."""

@@ -19,6 +19,22 @@ _CAUGHT = re.compile(
     r"[Ee]xception was never retrieved|Exception in callback|Exception ignored in"
 )
 """What comes before a traceback that ends a request or a callback, and not the program."""
+_LASTS = re.compile(
+    r"Exception in thread |\b(?:return|respond|answer|status)\w*\W{1,3}(?:(?:with|code|status|HTTP)\W{1,3})*5\d\d\b"
+)
+"""What comes before a traceback that ended a thread for good, or a request with the server's own error."""
+_TRIED = re.compile(
+    r"\b(?:attempt|try|trial|retry)\W{0,3}(?P<this>\d{1,4}) ?(?:/|of) ?(?P<all>\d{1,4})\b.{0,60}"
+    r"|\b(?:giving|gave) up\b.{0,80}|\bfailed after \d{1,4} (?:attempts|tries|retries)\b|\bretrying\b|\bwill retry\b",
+    re.IGNORECASE,
+)
+"""What a program says of an exception for which it tries again, or tried for the last time."""
+_TOLD = re.compile(r".{0,200}?[:\s(](?P<raised>(?:[A-Za-z_]\w*\.)*_*[A-Z]\w*(?:Error|Exception): \S.*)")
+"""An exception in what a logger says."""
+_GROUP = re.compile(r" *\+ (?=Exception Group Traceback)")
+_IN_GROUP = re.compile(r" *(?:\| ?|\+-[-+]*(?: ?(?:\d+|\.\.\.) -+)?$)")
+"""What is before a line of an exception group: its bars, or all of a line between two exceptions."""
+_OF_GROUP = re.compile(r"(?:\w+\.)*\w*ExceptionGroup: ")
 _FRAME = re.compile(
     r"\s*File (?:\"(?P<file>[^\"]+)\", line (?P<line>\d+)(?:, in (?P<function>\S+))?|"
     r"(?P<cell>[^\s:]+):(?P<row>\d+)(?:, in |$))|\[?(?P<old>[/~][^\s\]]+\.py)\]?\S* in |"
@@ -64,6 +80,28 @@ def is_bare(line: LogLine) -> bool:
     return not line.level and _BARE.match(line.message) is not None
 
 
+NEXT_TRY, LAST_TRY = "next", "last"
+
+
+def tried(message: str) -> str:
+    """Returns whether a program tries again after an exception, or tried for the last time; "" if it says neither."""
+    found = [*_TRIED.finditer(message)]
+    if not found:
+        return ""
+    counted = next((each for each in found if each["all"]), None)
+    if counted is not None:
+        return LAST_TRY if int(counted["this"]) >= int(counted["all"]) else NEXT_TRY
+    return NEXT_TRY if all("retry" in each[0].lower() for each in found) else LAST_TRY
+
+
+def told_last(line: LogLine) -> str:
+    """Returns the exception for which a logger says that the program tried for the last time; "" if there is none."""
+    if line.level not in ("W", "E", "F") or tried(line.message) != LAST_TRY:
+        return ""
+    found = _TOLD.match(line.message)
+    return found["raised"] if found else ""
+
+
 @dataclass(slots=True)
 class Tracebacks:
     """The traceback that each process of a log is in the middle of."""
@@ -80,10 +118,23 @@ class Tracebacks:
     """By process: the innermost call in its traceback that is in the user's own code."""
     _said: dict[str, str] = field(default_factory=dict)
     """By process: the latest line that belongs to no traceback."""
+    _grouped: set[str] = field(default_factory=set)
+    """Processes that are in the middle of an exception group."""
 
     def is_open(self, process: str) -> bool:
         """Returns whether the lines of a process belong to a traceback."""
         return process in self._behind
+
+    def without_bars(self, process: str, message: str) -> str:
+        """Returns a line of an exception group as Python prints it of a single exception; other lines as they are."""
+        if (head := _GROUP.match(message)) is not None:
+            self._grouped.add(process)
+            return message[head.end() :]
+        if process in self._grouped:
+            if (bars := _IN_GROUP.match(message)) is not None:
+                return message[bars.end() :]
+            self._grouped.discard(process)
+        return message
 
     def host(self, process: str) -> str:
         """Returns the host that the first line of its traceback names, and forgets it."""
@@ -91,13 +142,15 @@ class Tracebacks:
 
     def called(self, process: str) -> dict[str, str]:
         """The code and the files from which something was raised."""
-        calls = self._calls.pop(process, [])
+        calls, said = self._calls.pop(process, []), self._said.get(process, "")
         told = {
             "code": calls[-1] if calls else "",
             "frames": "\n".join(self._frames.pop(process, ())),
             "calls": "\n".join(calls),
             "where": self._places.pop(process, ""),
-            "caught": "yes" if _CAUGHT.search(self._said.get(process, "")) else "",
+            "caught": "yes" if _CAUGHT.search(said) else "",
+            "lasts": "yes" if _LASTS.search(said) or tried(said) == LAST_TRY else "",
+            "again": "yes" if tried(said) == NEXT_TRY else "",
         }
         return {name: text for name, text in told.items() if text}
 
@@ -123,6 +176,9 @@ class Tracebacks:
             del self._behind[process]
             return False
         self._behind[process] += 1
+        if _OF_GROUP.match(line.message):  # Each exception of the group follows.
+            del self._behind[process]
+            return False
         if _RAISED.match(line.message):
             del self._behind[process]
             return True

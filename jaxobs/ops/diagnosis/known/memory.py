@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from jaxobs.ops.diagnosis import counters
-from jaxobs.ops.diagnosis.evidence import ALERT, FORMER, LINE, METRIC, Evidence, Observation
+from jaxobs.ops.diagnosis.evidence import ALERT, FORMER, LAST, LINE, METRIC, Evidence, Observation
 from jaxobs.ops.diagnosis.full_devices import ROW, full_before, is_row
 from jaxobs.ops.diagnosis.knowledge import HOST_MEMORY, Functions
 
@@ -63,6 +63,20 @@ def _was_not_killed(evidence: Evidence, sign: Observation) -> bool:
     )
 
 
+_ROSE = re.compile(r"\[rose from [^\]]+\]$")
+_KILLED = re.compile(r"\bKilled\b|\bkilled\b|SIGKILL|[Ss]ignal:? 9\b|\b137\b")
+
+
+def _until_killed(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
+    """Memory that a program logs, and that rises, is a fault only if somebody then killed the program."""
+    ends = [each for each in evidence.of_kind(LINE, LAST) if _KILLED.search(each.text)]
+    return [
+        each for each in signs
+        if not _ROSE.search(each.text)
+        or any(end.source == each.source and end.place > each.place for end in ends)
+    ]  # fmt: skip
+
+
 _LIVE_BYTES = "jax_live_array_bytes"
 _PARTS = 6
 _LEAST_POINTS = 30
@@ -91,7 +105,8 @@ FUNCTIONS: Mapping[str, Functions] = {
     "accelerator_memory_taken": {"narrow": _missed},
     "device_out_of_memory": {"narrow": _of_a_device},
     "host_out_of_memory": {
-        "ordinary": lambda evidence, sign: counters.is_elsewhere(evidence, sign) or _was_not_killed(evidence, sign)
+        "narrow": _until_killed,
+        "ordinary": lambda evidence, sign: counters.is_elsewhere(evidence, sign) or _was_not_killed(evidence, sign),
     },
     "memory_leak": {"ordinary": _does_not_pile_up},
 }

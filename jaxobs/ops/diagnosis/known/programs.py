@@ -76,7 +76,7 @@ def _uncaught(evidence: Evidence, signs: Sequence[Observation]) -> list[Observat
         for each in signs
         if not each.text.startswith(_ENDS)
         and not {"bare", "caught"} & {*each.data}
-        and not _ANSWERED.search(each.data.get("next", ""))
+        and ("lasts" in each.data or not _ANSWERED.search(each.data.get("next", "")))
         and not re.search(DAMAGED, each.text)
         and (each.kind != EVENT or each.data.get("uncaught") == "yes")
     ]

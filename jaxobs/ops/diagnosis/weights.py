@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import cast
 
-from jaxobs.ops.diagnosis.knowledge import Alert, AnySign, Event, Metric
+from jaxobs.ops.diagnosis.knowledge import Alert, AnySign, Event, Metric, Silence
 
 OWN = 0.9
 """Weight of an event or a metric of jaxobs that the corpus does not have: it needs no reading."""
@@ -19,6 +19,8 @@ READ = 0.7
 """Weight of a sign in a text that the corpus does not have."""
 WEAK = 0.35
 """Most that a weak sign weighs."""
+SILENT = 0.75
+"""Most that the end of a log weighs: the process may say more later."""
 WATCHED = 0.6
 """Most that a finding weighs which is information to the process itself: its run was too short for more."""
 FAULT, KIND = "", "kind"
@@ -34,7 +36,7 @@ def key(sign: AnySign) -> str:
 def weight(fault: str, sign: AnySign) -> float:
     """Returns the weight of a sign of a fault, from 0 to 1."""
     found = _table().get(fault, {}).get(key(sign), usual(sign, share(fault, FAULT)))
-    return min(found, WEAK) if sign.weak else found
+    return min(found, WEAK if sign.weak else SILENT if isinstance(sign, Silence) else 1.0)
 
 
 def usual(sign: AnySign, share_of_fault: float) -> float:

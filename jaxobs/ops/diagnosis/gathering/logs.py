@@ -275,10 +275,8 @@ def _observed(
     if process not in reading.lasts or not line.message.startswith((" ", "\t")):
         before = None if progress else reading.lasts.get(process)
         reading.lasts[process] = _last(before, observe(LAST))
-    if told := told_last(line):
-        yield replace(observe(LINE, RAISED), text=told, data={**data, "lasts": "yes"})
-        return
-    raised = reading.tracebacks.raised(process, line)
+    told = told_last(line)
+    raised = reading.tracebacks.raised(process, line) or bool(told)
     # The code in a traceback may name any error; what was raised says which one it was.
     is_code = reading.tracebacks.is_open(process) and is_of_a_call(line.message)
     shown = [] if is_code else _shown(reading, line.message, may_show)
@@ -296,7 +294,9 @@ def _observed(
             yield from _flushed(reading, process)
             reading.wanted[process] = 2
             shown_line = observe(LINE, name)
-            if raised:  # A launcher may log what its program says as information.
+            if told:
+                shown_line = replace(shown_line, text=told, data={**data, "lasts": "yes"})
+            elif raised:  # A launcher may log what its program says as information.
                 level = "" if line.level in ("I", "D") else line.level
                 shown_line = replace(shown_line, level=level, data={**data, **reading.tracebacks.called(process)})
             if host := host_of(line.message) or (reading.tracebacks.host(process) if raised else ""):

@@ -78,6 +78,8 @@ _MEMORY = re.compile(
 """Memory that a program logs of itself."""
 _NOT_USED = re.compile(r"(?i)\b(?:request\w*|limit\w*|total|free|avail\w*|max\w*)\W{0,3}$")
 """Before a figure of memory: it is no memory in use."""
+_WORDS = ("rss", "RSS", "mem", "Mem", "MEM", "ram", "RAM", "resident", "Resident")
+"""A line with such a figure has one of these, which is sooner seen than the figure."""
 _UNITS = "KMGT"
 _LEAST_READINGS, _LEAST_RISE = 4, 1.5
 """Readings that show a rise, and the last one as a multiple of the first."""
@@ -95,7 +97,7 @@ class Memory:
 
     def read(self, text: str) -> bool:
         """Takes in a line; returns whether it has a reading."""
-        found = _MEMORY.search(text)
+        found = _MEMORY.search(text) if any(each in text for each in _WORDS) else None
         if found is None or _NOT_USED.search(text[: found.start()]):
             return False
         value = float(found["number"]) * 1024.0 ** _UNITS.index(found["unit"].upper())

@@ -20,7 +20,8 @@ _CAUGHT = re.compile(
 )
 """What comes before a traceback that ends a request or a callback, and not the program."""
 _LASTS = re.compile(
-    r"Exception in thread |\b(?:return|respond|answer|status)\w*\W{1,3}(?:(?:with|code|status|HTTP)\W{1,3})*5\d\d\b"
+    r"Exception in thread |"
+    r"\b(?:return|respond|answer|status)\w*\W{1,3}(?:(?:with|code|status|HTTP)\W{1,3})*50[0234]\b(?!\s*[a-z])"
 )
 """What comes before a traceback that ended a thread for good, or a request with the server's own error."""
 _TRIED = re.compile(
@@ -29,6 +30,8 @@ _TRIED = re.compile(
     re.IGNORECASE,
 )
 """What a program says of an exception for which it tries again, or tried for the last time."""
+_ELSE = re.compile(r"\bfall(?:ing|s)?[ -]?back|\bskipp|\bignor|\binstead\b|\bdefault", re.IGNORECASE)
+"""What a program says where it has another way after the last try."""
 _TOLD = re.compile(r".{0,200}?[:\s(](?P<raised>(?:[A-Za-z_]\w*\.)*_*[A-Z]\w*(?:Error|Exception): \S.*)")
 """An exception in what a logger says."""
 _GROUP = re.compile(r" *\+ (?=Exception Group Traceback)")
@@ -86,7 +89,7 @@ NEXT_TRY, LAST_TRY = "next", "last"
 def tried(message: str) -> str:
     """Returns whether a program tries again after an exception, or tried for the last time; "" if it says neither."""
     found = [*_TRIED.finditer(message)]
-    if not found:
+    if not found or _ELSE.search(message):
         return ""
     counted = next((each for each in found if each["all"]), None)
     if counted is not None:

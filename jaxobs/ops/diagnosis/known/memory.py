@@ -64,7 +64,7 @@ def _was_not_killed(evidence: Evidence, sign: Observation) -> bool:
 
 
 _ROSE = re.compile(r"\[rose from [^\]]+\]$")
-_KILLED = re.compile(r"\bKilled\b|\bkilled\b|SIGKILL|[Ss]ignal:? 9\b|\b137\b")
+_KILLED = re.compile(r"\bKilled\b|\bkilled\b|SIGKILL|[Ss]ignal:? 9\b|(?:exit|status|code)\w*\W{0,4}137\b")
 
 
 def _until_killed(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:

@@ -190,7 +190,8 @@ def large(snapshot: Snapshot, category: str) -> LargePart | None:
     if line is None or wall is None:
         return None
     span = spans(snapshot)[-1]
-    same = [name for name in span.beyond if (other := line_of(name, snapshot)) and other[1].line == line[1].line]
+    held_up = span.beyond.keys() - {"compile"}  # compilations have findings of their own
+    same = [name for name in held_up if (other := line_of(name, snapshot)) and other[1].line == line[1].line]
     largest = max(same, key=span.beyond.__getitem__, default=None)  # a line is held up once, for whatever it does
     beyond = sum(span.beyond[name] for name in same)
     if category != largest or beyond <= (1.0 - ACCOUNTED) * span.total:

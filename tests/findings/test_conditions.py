@@ -426,6 +426,15 @@ def test_parts_of_the_time_count_together_and_a_line_is_one_finding() -> None:
     assert found(loops=(LOOP,), wall=wall(step=5.0, idle=2.5, input_wait=2.0)) == [], "short"
 
 
+def test_a_line_is_not_held_up_by_what_it_compiles() -> None:
+    """The line that waits for its input has also called what compiled: the wait alone is the finding's."""
+    compiles = HostLine(line="a.py:2", category="compile", seconds=60.0, share=0.4)
+    loop = dataclasses.replace(LOOP, lines=(compiles, *LOOP.lines))
+    much = wall(step=30.0, compile=60.0, input_wait=40.0)
+    (finding,) = (each for each in found(loops=(loop,), wall=much) if each.finding == "input_bound")
+    assert (finding.where, finding.seconds) == ("a.py:2", 40.0)
+
+
 def test_ordinary_waits_are_no_findings() -> None:
     """A server rests, and an input may take all the time in which the devices have work."""
     served = (RouteState(route="/p", requests={"false": {"ok": 500}}),)

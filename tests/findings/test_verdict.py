@@ -119,7 +119,7 @@ def test_one_value_in_two_calls_is_one_fault() -> None:
 
 
 def test_memory_that_grows_comes_before_a_hundredth_of_the_time() -> None:
-    """Of a leak of 25 MiB, and pauses of 2 s: the pauses come first where they are much of the time."""
+    """Pauses of 2 s come before a leak of 25 MiB only where they are much of the time."""
     leak, slow = finding("array_leak", bytes=25 * 2**20), finding("slow_steps", seconds=2.0)
 
     def first(seconds: float) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tools.zoo import __main__ as main
-from tools.zoo import comparing, running, stopwatch, systems, table
+from tools.zoo import comparing, first_sentence, running, stopwatch, systems, table
 from tools.zoo.entry import Entry, Finding, FirstTry, Loop
 from tools.zoo.running import Outcome, Pair
 
@@ -234,6 +234,20 @@ def test_the_table_of_systems_is_fresh() -> None:
     assert systems.markdown(known, {}, page) == page
     shown = {each.example for each in systems.systems() if each.example}
     assert shown <= set(known) and {path.stem for path in running.EXAMPLES.glob("*.py")} <= shown
+
+
+def test_each_section_has_the_commands_of_its_example() -> None:
+    """`python -m tools.zoo.first_sentence` times them; a system that it has timed still has commands."""
+    typed = {each.name: first_sentence.commands(each) for each in systems.systems()}
+    for system in systems.systems():
+        if system.example:
+            first, last = typed[system.name].splitlines()[0], typed[system.name].splitlines()[-1]
+            assert first.startswith("pip install .") and last == "jaxobs explain events.jsonl", system.name
+            assert f"examples/systems/{system.example}.py" in typed[system.name]
+    assert typed["FastAPI"].endswith("jaxobs explain localhost:9464\n") and "curl" in typed["FastAPI"]
+    timed = {*json.loads(systems.FIRST_SENTENCES.read_text())}
+    assert timed <= {each for each in typed if typed[each]}
+    assert {each.name for each in systems.systems() if each.example} <= timed
 
 
 def test_a_page_shows_what_is_printed(tmp_path: Path) -> None:

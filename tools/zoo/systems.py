@@ -6,6 +6,7 @@ python -m tools.zoo.systems        runs nothing: writes the table again, after a
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections import Counter
@@ -20,6 +21,8 @@ from tools.zoo.running import ROOT
 
 PAGES = ROOT / "docs" / "systems"
 SYSTEMS = Path(__file__).with_name("systems.toml")
+FIRST_SENTENCES = Path(__file__).with_name("first_sentences.json")
+"""Seconds by the name of a system, as `tools.zoo.first_sentence` measured them."""
 _COLUMNS = ("system", "version", "ran", "compilations", "causes", "seconds to the first sentence", "what is not seen")
 _MARK = re.compile(r"<!-- printed by (\w+)(?:: (.+?))? -->\n+```text\n(.*?)\n?```", re.DOTALL)
 """Before a block of what `jaxobs explain` prints about an example, with the sections that it shows."""
@@ -31,10 +34,10 @@ Most people use JAX through other people's libraries and services. Each system h
 real output of jaxobs, and its blind spots. CI runs the examples of [examples/systems](../../examples/systems)
 (`make test-zoo`) with the versions below, with jaxobs and without, and compares them with the judgement of
 [someone who knows them](../zoo.md). Nobody has run a "recipe" here; its page says what we tried.
-Eager operations are compilations of single operations outside `jit`. The seconds cover
-`pip install`, with a warm package cache, `jaxobs run` and `jaxobs explain`, in a new environment, up to the
-first sentence that jaxobs prints about the program; of a server, up to that after its first answer. We measured them
-once, on two cores that had much other work.
+Eager operations are compilations of single operations outside `jit`. The seconds cover all commands of the
+system's section, in a new environment with a warm package cache: `pip install`, `jaxobs run` or a server with its
+requests, and `jaxobs explain`, which prints the first sentence about the program. `python -m tools.zoo.first_sentence`
+measures them, here on two cores.
 
 """
 
@@ -51,7 +54,6 @@ class System:
     ran: str = ""
     compilations: str = ""
     causes: str = ""
-    seconds: int | None = None
 
 
 def systems() -> list[System]:
@@ -71,6 +73,7 @@ def markdown(entries: Mapping[str, Entry], results: Mapping[str, Result], before
     """The table's page; what did not run has the figures that the page had before."""
     cells = (re.split(r" *\| *", line.strip("| ")) for line in before.splitlines() if line.startswith("| ["))
     earlier = {row[0]: row for row in cells if len(row) == len(_COLUMNS)}
+    seconds = json.loads(FIRST_SENTENCES.read_text(encoding="utf-8"))
     lines = [_line(_COLUMNS), "|" + "---|" * len(_COLUMNS)]
     for system in systems():
         name = f"[{system.name}]({system.page})"
@@ -81,8 +84,7 @@ def markdown(entries: Mapping[str, Entry], results: Mapping[str, Result], before
             seen = _seen(results[system.example]) if system.example in results else seen
             version = table.versions(entries[system.example])
             ran = f"[`{system.example}.py`](../../examples/systems/{system.example}.py)"
-        seconds = "-" if system.seconds is None else str(system.seconds)
-        lines.append(_line((name, version, ran, *seen, seconds, system.unseen)))
+        lines.append(_line((name, version, ran, *seen, str(seconds.get(system.name, "-")), system.unseen)))
     return _HEAD + "\n".join(lines) + "\n"
 
 

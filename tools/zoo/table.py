@@ -148,9 +148,20 @@ TRIED: dict[str, FirstTry] = {
     "haiku_spawned_worker": FirstTry("right"),
     "unrolled_denoising": FirstTry("right"),
     "batched_generation": FirstTry("right"),
+    "poisson_by_nuts": FirstTry("half", "`watch` for compilations that such a short run cannot do without"),
+    "annealed_static_field": FirstTry("half", "a finding for each of the two functions that get the same value"),
+    "batches_of_three_clients": FirstTry("half", "`watch` for a wait of 62 %, and to fill the queue faster"),
+    "nnx_resnet": FirstTry("right"),
+    "newton_with_closures": FirstTry("right"),
+    "gzipped_checkpoints": FirstTry("half", "the saves, behind the start, which cost more in a run of 30 s"),
+    "cached_by_epoch": FirstTry("wrong", "`watch` for the sampling, and none of 900 MB that a cache keeps on the host"),
+    "oscillators_in_slices": FirstTry("right"),
+    "neighbour_lists_under_vmap": FirstTry("wrong", "`watch` for a weak type, and none of a branch always computed"),
+    "study_in_one_file": FirstTry("half", "`host_sync` as well, for a value that the search needs"),
 }
-"""First tries on programs that are not in the zoo: a blind round counts in full, whatever was kept of it. The last 20
-ran on a quiet machine, the 34 before them beside two to three busy programs for each core, the 20 before those five."""
+"""First tries on programs that are not in the zoo: a blind round counts in full, whatever was kept of it. The last 10
+ran beside other tests, the 20 before them on a quiet machine, the 34 before those beside two to three busy programs for
+each core, and the 20 before beside five."""
 
 
 def markdown(entries: Mapping[str, Entry], results: Mapping[str, Result], before: str = "") -> str:

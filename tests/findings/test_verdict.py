@@ -111,11 +111,12 @@ def test_arguments_that_recompile_together_are_one_fault() -> None:
 def test_one_value_in_two_calls_is_one_fault() -> None:
     """A static argument that both functions of a loop get: the cheaper finding follows from the other."""
     values = {"some": ["1.5", "1.4", "1.3"]}
-    act, learn = (finding("static_values", function=name, seconds=seconds, data=values)
+    act, learn = (finding("static_values", function=name, subject="temperature", seconds=seconds, data=values)
                   for name, seconds in (("act", 8.7), ("learn", 10.2)))  # fmt: skip
-    other = finding("static_values", function="probe", seconds=5.0, data={"some": ["3", "4"]})
-    found = {each.id: each.caused_by for each in judged(act, learn, other).findings}
-    assert found == {learn.id: None, act.id: learn.id, other.id: None}
+    other = finding("static_values", function="probe", subject="temperature", seconds=5.0, data={"some": ["3", "4"]})
+    named = finding("static_values", function="probe", subject="rate", seconds=4.0, data=values)
+    found = {each.id: each.caused_by for each in judged(act, learn, other, named).findings}
+    assert found == {learn.id: None, act.id: learn.id, other.id: None, named.id: None}
 
 
 def test_memory_that_grows_comes_before_a_hundredth_of_the_time() -> None:

@@ -1,6 +1,6 @@
 """Times the commands of `docs/systems` as a newcomer types them, up to the first sentence of jaxobs about the program.
 
-python -m tools.zoo.first_sentence             measures all systems, and writes docs/systems/README.md: half an hour
+python -m tools.zoo.first_sentence             measures all systems, and writes docs/systems/README.md: 10 minutes
 python -m tools.zoo.first_sentence Haiku Grain  measures these, and keeps the earlier seconds of the others
 
 The commands of a system are those of its section: `pip install`, and then the example under `jaxobs run`, or a server
@@ -16,6 +16,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -80,6 +81,9 @@ def measure(system: System, pythons: Sequence[str], pins: Iterable[str], folder:
     Raises:
       SystemExit: a command failed, or jaxobs said nothing about the program; the message has the last lines.
     """
+    for port in set(map(int, re.findall(r"localhost:(\d+)", commands(system)))):
+        with contextlib.suppress(OSError), socket.create_connection(("localhost", port), timeout=1):
+            raise SystemExit(f"{system.name} needs port {port}, on which another program listens: end it first.")
     uv = [sys.executable, "-m", "uv"]
     python = next(found for version in pythons if (found := environments.find_python(version)))
     subprocess.run([*uv, "venv", "--quiet", "--python", python, str(folder / "venv")], check=True)
@@ -109,7 +113,7 @@ def measure(system: System, pythons: Sequence[str], pins: Iterable[str], folder:
         subprocess.run(["pkill", "-KILL", "-f", str(folder)], check=False)  # its workers, which have their own groups
     text = printed.read_text()
     if code not in (0, 1) or not _VERDICT.search(text):  # 1: `jaxobs explain` found something to fix
-        raise SystemExit(f"{text[:3000]}\n{system.name} ended with {code} after {seconds:.0f} s, see above.")
+        raise SystemExit(f"{text[-3000:]}\n{system.name} ended with {code} after {seconds:.0f} s, see above.")
     return seconds
 
 

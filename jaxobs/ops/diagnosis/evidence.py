@@ -145,6 +145,13 @@ class Evidence:
         return Evidence(tuple(each for each in self.observations if id(each) not in gone), self.sources)
 
 
+AFTERMATH = re.compile(
+    r"Event loop (?:is|was) closed|cannot schedule new futures after|at interpreter shutdown|"
+    r"sys\.meta_path is None|InvalidStateError|[Ll]oop .{0,40}already (?:closed|stopped)"
+)
+"""What callbacks and threads raise when the work that they belong to has failed or ended."""
+
+
 def is_before(one: Observation, other: Observation) -> bool | None:
     """Whether one was before the other; None if that cannot be known."""
     findings = one.name.startswith(_FINDING) or other.name.startswith(_FINDING)

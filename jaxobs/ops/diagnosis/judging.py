@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from jaxobs.ops.diagnosis import result, telling
 from jaxobs.ops.diagnosis.cases import ANY_EXCEPTION, ONE_MESSAGE, Case, ancestors
 from jaxobs.ops.diagnosis.evidence import (
+    AFTERMATH,
     ALERT,
     EVENT,
     FATAL,
@@ -115,7 +116,7 @@ def _case(name: str, known: Knowledge, evidence: Evidence, course: Courses) -> C
             case.ordinary.append(each)
             continue
         case.shown[id(each)] = tuple(signs)
-        lasts = "lasts" in each.data
+        lasts = "lasts" in each.data and not AFTERMATH.search(each.text)
         passes = all(sign.passes for sign in signs) and each.data.get("uncaught") != "yes" and not lasts
         passes &= not each.name.startswith(INTERNAL)
         is_weak = all(sign.weak for sign in signs)

@@ -4,7 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from jaxobs.ops.diagnosis.evidence import END, EVENT, LINE, METRIC, Evidence, Observation
+from jaxobs.ops.diagnosis.evidence import AFTERMATH, END, EVENT, LINE, METRIC, Evidence, Observation
 from jaxobs.ops.diagnosis.knowledge import Functions
 from jaxobs.ops.diagnosis.known.storage import DAMAGED
 
@@ -60,11 +60,6 @@ def _by_itself(evidence: Evidence, signs: Sequence[Observation]) -> list[Observa
 _TOLD_FIRST = ("jax._src.source_info_util.JaxStackTraceBeforeTransformation", "jax.errors.SimplifiedTraceback")
 """What JAX tells before the exception itself."""
 _ENDS = (*_TOLD_FIRST, "KeyboardInterrupt", "SystemExit", "GeneratorExit", "asyncio.CancelledError", "CancelledError")
-_AFTERMATH = re.compile(
-    r"Event loop (?:is|was) closed|cannot schedule new futures after|at interpreter shutdown|"
-    r"sys\.meta_path is None|InvalidStateError|[Ll]oop .{0,40}already (?:closed|stopped)"
-)
-"""What callbacks and threads raise when the work that they belong to has failed or ended."""
 _ANSWERED = re.compile(r"HTTP/[12]\.[01]\S{0,8}\" 500\b|\"POST \S{1,200} HTTP/[12]\.[01]\S{0,8}\" 2\d\d\b")
 """A server told its client of it, or answers the next request: it goes on."""
 
@@ -80,10 +75,8 @@ def _uncaught(evidence: Evidence, signs: Sequence[Observation]) -> list[Observat
         and not re.search(DAMAGED, each.text)
         and (each.kind != EVENT or each.data.get("uncaught") == "yes")
     ]
-    of_its_own = {(each.source, each.process) for each in raised if not _AFTERMATH.search(each.text)}
-    return [
-        each for each in raised if not _AFTERMATH.search(each.text) or (each.source, each.process) not in of_its_own
-    ]
+    of_its_own = {(each.source, each.process) for each in raised if not AFTERMATH.search(each.text)}
+    return [each for each in raised if not AFTERMATH.search(each.text) or (each.source, each.process) not in of_its_own]
 
 
 _ERROR = re.compile(

@@ -75,9 +75,9 @@ def batches(size: int = 64) -> Iterator[np.ndarray[Any, Any]]:
     slower, made = 0.0, 0
     for number in itertools.count():
         if mode == "input" and number > WARM:
-            time.sleep(0.1)
+            time.sleep(0.2)
         if mode == "gradual":
-            slower = min(0.15, slower + 0.003) if broken.exists() else 0.0
+            slower = min(0.3, slower + 0.006) if broken.exists() else 0.0
             time.sleep(slower)
         odd = (mode == "shapes" and number % 4 == 0) or (mode == "cache" and number % 20 == 0 and number < 180)
         odd = odd or (mode == "sizes" and number % 4 == 0 and broken.exists())
@@ -89,7 +89,7 @@ def batches(size: int = 64) -> Iterator[np.ndarray[Any, Any]]:
 
 
 def train() -> None:
-    """Steps of 30 ms: the host waits for each result, as a program does that prints its loss."""
+    """Steps of 60 ms: the host waits for each result, as a program does that prints its loss."""
     weights = jnp.zeros((64, 64))
     kept: list[Any] = []
     for number, batch in enumerate(jaxobs.steps(jaxobs.data(batches(), "train"), "train", items=len)):
@@ -97,7 +97,7 @@ def train() -> None:
         is_nan = (mode == "nonfinite" and number == WARM) or (mode == "nan" and OTHER and broken.exists())
         jaxobs.watch(loss=loss * jnp.nan if is_nan else loss)
         float(loss)
-        time.sleep(0.03)
+        time.sleep(0.06)
         if number == WARM:
             tell_fault()
         if number < WARM:
@@ -141,7 +141,7 @@ def serve() -> None:
     """Requests, with too many sizes and some failures in the mode `requests`."""
     weights = jnp.zeros((64, 64))
     for number in itertools.count():
-        time.sleep(0.02)
+        time.sleep(0.04)
         bad = mode == "requests" and number > WARM
         if number == WARM:
             tell_fault()
@@ -193,7 +193,7 @@ events = folder / "events.jsonl"
 if mode == "full" and broken.exists():  # what lies beside a log is on the same disk: not in /dev
     events = folder / "full.jsonl"
     events.symlink_to("/dev/full")
-jaxobs.start(port=port, sample_interval=0.2, stuck_seconds=1.0, event_log=str(events))
+jaxobs.start(port=port, sample_interval=0.5, stuck_seconds=1.0, event_log=str(events))
 print(f"http://127.0.0.1:{port}/metrics", flush=True)
 if mode in ("together", "frozen", "slow"):
     together(int(sys.argv[3]), int(sys.argv[4]), sys.argv[5])

@@ -54,7 +54,6 @@ class Break:
 
 
 BREAKS = {
-    # First: JAX ends its peer after 100 s.
     "frozen": Break("JaxProcessStuck", "process_stuck", "frozen-1", "see whether it still runs"),
     "full": Break("JaxEventLogDiskFull", "disk_full", "full-0", "Free space"),
     "gradual": Break("JaxInputBound", "input_bound", "gradual-0", "Prefetch"),
@@ -70,6 +69,9 @@ BREAKS = {
     "readonly": Break("JaxPersistentCacheNotSaving", "cache_unusable", "readonly-0", "Leave the job alone"),
     "sizes": Break("JaxRecompilationStorm", "recompilation", "sizes-0", "deployment"),
 }
+BRIEF = ("frozen", "dependency")
+"""Breaks that are mended first: JAX ends a frozen process's peer after 100 s, and an objective that fails for a minute
+fires over windows of hours for as long as the test lasts."""
 HALVES = (tuple(BREAKS)[:7], tuple(BREAKS)[7:])
 """Jobs that run at one time: between programs and around them, and in programs."""
 COUNTS = {"frozen": 2, "slow": 3, "replicas": 3, "killed": 2, "nan": 2}
@@ -134,7 +136,6 @@ class Drill:
         if "killed" in self.jobs:
             self.stage.processes["killed", 1].kill()
             return
-        self.status = 503
         self.stage.processes["frozen", 1].send_signal(signal.SIGSTOP)
         self.replace("full", 0)
         if self.group is not None:
@@ -145,6 +146,7 @@ class Drill:
             self.stage.await_listening("hog")
             self.is_late = self.stage.age - down > SOON
         self.replace("replicas", 2, python=str(OTHER_JAX), XLA_FLAGS="", FAULTY_OTHER="yes")
+        self.status = 503
 
     def mend(self, job: str) -> None:
         (self.stage.folder / f"{job}-is-broken").unlink(missing_ok=True)
@@ -164,8 +166,8 @@ class Drill:
         """Begins, breaks, and mends each job after its report and what Alertmanager sends then."""
         self.begin()
         self.stop()
-        first, *others = (job for job in self.jobs if job != "hog" or self.group is not None)
-        for jobs in ([first], others):
+        broken = [job for job in self.jobs if job != "hog" or self.group is not None]
+        for jobs in filter(None, ([job for job in broken if (job in BRIEF) is first] for first in (True, False))):
             for job in jobs:
                 self.reports[job] = self.stage.await_report(job, BREAKS[job].is_named)
             self.stage.look_for(REST)

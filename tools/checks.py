@@ -25,6 +25,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import PIPE, STDOUT
 
+from tools import settled
+
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 Command = tuple[str, ...]
@@ -223,6 +225,12 @@ def summary(outcomes: list[Outcome], left_out: list[str], seconds: float) -> str
         lines += [f"      {failure}" for failure in outcome.failed]
         lines += [f"      failed, and passed alone: {test}" for test in outcome.unsteady]
     lines += [f"  {part:10} not run" for part in left_out]
+    changed = [test for test in settled.RESTS_ON if not settled.holds(test)]
+    if changed and OTHERS in {each.part for each in outcomes}:
+        lines += [
+            "  These ran for minutes since a file that they rest on has changed: `python -m tools.settled` notes it.",
+            *(f"      {test}" for test in changed),
+        ]
     closing = f" {_counted(total) or 'no tests ran'} in {seconds:.2f}s ({int(seconds // 60)} min) "
     return "\n".join([*lines, closing.center(100, "=")])
 

@@ -143,3 +143,12 @@ def test_what_is_settled_runs_again_when_a_file_changes(
     noted["test_them.py"] = digest("test_them.py")
     monkeypatch.setenv("REPLAY", "1")
     assert not settled.holds("test_them.py")
+
+
+@pytest.mark.parametrize("part", ["lint", "others"])
+def test_the_summary_names_what_could_be_noted(monkeypatch: pytest.MonkeyPatch, part: str) -> None:
+    """Tests of rules run for minutes where `python -m tools.settled` was not run after a change."""
+    monkeypatch.setattr(settled, "RESTS_ON", {"test_new.py": (), "test_old.py": ()})
+    monkeypatch.setattr(settled, "holds", lambda test: test == "test_old.py")
+    told = checks.summary([checks.Outcome(part)], [], 1.0)
+    assert ("\n      test_new.py\n" in told) == (part == "others") and "test_old.py" not in told

@@ -37,6 +37,7 @@ _LEAST_REST = 12
 _LEAST_OF_MAIN = 10
 _LARGE_RISE = 4.0
 _AT_START = 3
+_FEW_CALLS = 4
 _LARGE_FALL = 0.5
 
 
@@ -134,7 +135,7 @@ class Floor:
         if len(points) <= least or self._in_known_cycle(points[-1].value):
             return None
         function = _driver(points, calls)
-        points = _from_first_call(points, function)
+        points = _from_first_calls(points, function)
         if len(points) <= least:
             return None
         if function is None:
@@ -226,13 +227,13 @@ def _driver(points: list[Point], least: int) -> str | None:
     return None if best is None else best[2]
 
 
-def _from_first_call(points: list[Point], function: str | None) -> list[Point]:
-    """Returns the points without those before its function was called: the program was loading."""
+def _from_first_calls(points: list[Point], function: str | None) -> list[Point]:
+    """Returns the points without those before its function was called as often as usual: the program was loading."""
     if function is None:
         return points
-    before = points[0].calls.get(function, 0)
-    start = max(place for place, point in enumerate(points) if point.calls.get(function, 0) == before)
-    return points[start:]
+    calls = [_made(before, after.calls, function) for before, after in itertools.pairwise(points)]
+    usual = statistics.median(calls)
+    return points[next(place for place, made in enumerate(calls) if made and made * _FEW_CALLS >= usual) :]
 
 
 def _is_phase(since: Point, calls: Mapping[str, int]) -> bool:

@@ -83,8 +83,8 @@ class Growing:
 class Leak(Protocol):
     """A kind of leak: the series that it names, and its words on those that grow."""
 
-    def series(self, sample: Sample) -> Iterable[tuple[Hashable, float]]:
-        """Yields what may grow and how large it is; of very many the most important first."""
+    def series(self, sample: Sample) -> Iterable[tuple[Hashable, float | None]]:
+        """Yields what may grow and how large it is, None if unknown; of very many the most important first."""
 
     def matters(self, key: Hashable, run: Run, sample: Sample, cases: Sequence[Growing]) -> bool:
         """Returns whether a series grew by enough to be reported, besides the active cases of all kinds."""
@@ -166,9 +166,10 @@ class _Watched:
             floor = self._floors.get(key)
             if floor is None:
                 floor = self._floors[key] = Floor()
-                if now.sample:
+                if now.sample and value is not None:
                     floor.take(Point(now.sample - 1, now.time, 0.0, now.calls))
-            floor.take(Point(now.sample, now.time, value, now.calls))
+            if value is not None:
+                floor.take(Point(now.sample, now.time, value, now.calls))
 
     def findings(self, sample: Sample, now: Point, *, at_end: bool = False) -> Iterable[tuple[Finding, bool]]:
         for case in self._cases:

@@ -377,6 +377,16 @@ def test_a_leak_of_a_short_program_is_likely() -> None:
         resident = 2**30 + number * 2**26 + min(number, 1) * 2**25
         return _growing(number, groups=[], resident=resident, compilations=lambda: [compilation(time=1.0)] * 2)
 
+    def compiling(number: int, at: int) -> Sample:
+        """The host memory is not known while something compiles."""
+        resident = None if number == at else 2**28 + number * 2**27
+        return _growing(number, groups=[], resident=resident)
+
+    def loading(number: int) -> Sample:
+        """JAX takes memory until the first calls; the samples are of a real program."""
+        megabytes, calls = [(254, 0), (480, 39), (640, 1057), (800, 2023), (960, 2890)][number]
+        return _growing(number, groups=[], resident=megabytes * 2**20, calls={"train": calls})
+
     def small(number: int) -> Sample:
         return _growing(number, groups=[_group(10 * number, 4)])
 
@@ -386,11 +396,14 @@ def test_a_leak_of_a_short_program_is_likely() -> None:
     assert at_end(_growing, 4) == at_end(_growing, 8) == [("array_leak", "info", True)]
     assert at_end(_growing, 12) == [("array_leak", "warning", None)]
     assert at_end(fast, 4) == at_end(starting, 4) == [("host_memory_leak", "info", True)]
+    assert at_end(compiling, 5, at=0) == at_end(compiling, 9, at=6) == [("host_memory_leak", "info", True)]
+    assert at_end(loading, 5) == [("host_memory_leak", "info", True)]
     assert at_end(small, 4) == at_end(once, 4) == at_end(_growing, 2) == at_end(_growing, 4, calls={}) == []
 
 
 def test_the_host_is_as_free_as_its_container(sample: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
     """The rest of a limit counts, where it is less than the free memory of the host."""
+    jnp.zeros(1).block_until_ready()  # devices are sampled once JAX has some
     seen: list[Sample] = []
     monkeypatch.setattr(Leaks, "see", lambda self, each: seen.append(each) or ())
     monkeypatch.setattr(host, "memory", lambda _: {"available": 900, "limit": 700, "resident": 300, "total": 9999})

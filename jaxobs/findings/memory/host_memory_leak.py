@@ -32,10 +32,9 @@ _STEP = 2**20
 class HostLeaks:
     """Resident memory of the process, by the MiB."""
 
-    def series(self, sample: Sample) -> Iterable[tuple[Hashable, float]]:
-        """Yields the resident memory, if it is known."""
-        if sample.resident is not None:
-            yield "resident", sample.resident // _STEP * _STEP
+    def series(self, sample: Sample) -> Iterable[tuple[Hashable, float | None]]:
+        """Yields the resident memory."""
+        yield "resident", None if sample.resident is None else sample.resident // _STEP * _STEP
 
     def matters(self, key: Hashable, run: Run, sample: Sample, cases: Sequence[Growing]) -> bool:
         """Decides by the size, unless CPU arrays or compiled programs leak, which take host memory too."""
@@ -67,7 +66,7 @@ class HostLeaks:
         run, full = case.run, self.full_in(case.run, "", sample)
         function, returned = _returned(run, sample)
         compiled = sum(each.time >= run.since.time for each in sample.compilations())
-        whose = f" A call of `{function}` returns that much: results that were fetched and kept." if function else ""
+        whose = f" A call of `{function}` returns that much: results may be fetched and kept." if function else ""
         return Case(
             summary=(
                 f"The process holds {human(run.grown)} more host memory than at {clock(run.since.time)}: "

@@ -121,7 +121,11 @@ class request(Generating):  # noqa: N801 - read as a word: `with request("predic
         except Exception as failure:
             _failed(failure)
         self.queue_seconds, self.batch, self.outcome = self._given
-        uses.released(self)
+        # While it ended, another use may have begun beside it.
+        if self._taken is True:
+            self._taken = False
+        else:
+            uses.released(self)
 
     def __call__(self, fun: F) -> F:
         """The function, each of whose calls is a request."""

@@ -95,7 +95,7 @@ class step:  # noqa: N801 - read as a word: `with jaxobs.step("train"):`
         if loop is None or _known_to._parts is not _known_in:  # type: ignore[union-attr]  # set with the first loop
             loop = _loop(self._name)
             if loop is None:
-                uses.released(self)
+                self._taken = False
                 return self
         self._loop = loop
         scope: Scope | None = None
@@ -111,7 +111,7 @@ class step:  # noqa: N801 - read as a word: `with jaxobs.step("train"):`
                 apart = wall.known_apart
                 self._apart = wall.apart(scope) if apart is None or scope.apart else apart
         except BaseException as failure:
-            uses.released(self)
+            self._taken = False
             if scope is not None:
                 scope.wall.leave(scope)
             _failed(failure)
@@ -120,7 +120,8 @@ class step:  # noqa: N801 - read as a word: `with jaxobs.step("train"):`
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._taken is not True and not self._one_ended(_getframe(1), kind):
+        shared = self._taken is not True
+        if shared and not self._one_ended(_getframe(1), kind):
             return
         # From here nothing is called until all is read: then another thread may take the object.
         # One by one: to pack and unpack them costs a twentieth of the scope.
@@ -133,7 +134,10 @@ class step:  # noqa: N801 - read as a word: `with jaxobs.step("train"):`
         else:
             apart = self._apart
         self.items = self._given
-        uses.released(self)
+        if shared:
+            uses.released(self)
+        else:
+            self._taken = False
         try:
             looked = None if calls is None else loop.look(calls)
             if items is not None and type(items) is not int:

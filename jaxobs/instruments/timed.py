@@ -63,10 +63,14 @@ class phase:  # noqa: N801 - read as a word: `with jaxobs.phase("eval"):`
         self._opened = _begin(self._name)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
-        if self._taken is not True and not self._one_ended(sys._getframe(1), error):
+        shared = self._taken is not True
+        if shared and not self._one_ended(sys._getframe(1), error):
             return
         opened, self._opened = self._opened, None
-        uses.released(self)
+        if shared:
+            uses.released(self)
+        else:
+            self._taken = False
         if opened is not None:
             _end(opened, failed=error is not None)
 

@@ -47,9 +47,12 @@ def began(scope: Scope, frame: FrameType, another: Scope) -> None:
     # An ExitStack, or a scope of the program's around this one, calls `__enter__` by its name and returns.
     number = None if "__enter__" in frame.f_code.co_names else id(frame)
     with _lock:
+        several = Uses(own=False)
+        # Nothing is called from here until they are there: the first use may end meanwhile, which takes no lock.
         uses = scope._taken
-        if not isinstance(uses, Uses):
-            scope._taken = uses = Uses(uses)
+        if uses is True or uses is False:
+            several.own = uses
+            scope._taken = uses = several
         uses.others.append((number, _flow(), another))
 
 

@@ -15,6 +15,7 @@ from helpers.clock import ByHand
 from helpers.threads import at_once
 
 import jaxobs
+from jaxobs.instruments import uses
 from jaxobs.state.checkpoints import Checkpoints
 from jaxobs.state.loops import Loops
 from jaxobs.state.store import current
@@ -188,6 +189,24 @@ def test_one_object_on_many_threads(kind: Kind, clock: ByHand) -> None:
     at_once(4, work, interval=1e-5)
     expect(kind, clock, 4000, 0.0)
     assert scope._taken is False
+
+
+def test_the_first_use_ends_while_another_begins(kind: Kind, clock: ByHand, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The object is free afterwards: the end of the first use takes no lock."""
+    scope = kind.make()
+    first = contextlib.ExitStack()
+
+    class Meanwhile(uses.Uses):
+        def __init__(self, own: bool) -> None:
+            super().__init__(own)
+            first.close()
+
+    monkeypatch.setattr(uses, "Uses", Meanwhile)
+    first.enter_context(scope)
+    with scope:
+        assert isinstance(scope._taken, Meanwhile)
+    assert scope._taken is False
+    expect(kind, clock, 2, 0.0)
 
 
 def test_one_object_by_calls_of_its_methods(kind: Kind, clock: ByHand) -> None:

@@ -1,13 +1,17 @@
 """The verdict on small real programs, as `jaxobs explain --json` says it: each fault alone, two together, and none."""
 
+import functools
 import json
 import os
 import re
 import subprocess
 import sys
+import time
 import tomllib
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import pytest
 
 from jaxobs.cli import main
@@ -18,13 +22,35 @@ PROGRAMS = tomllib.loads(Path(__file__).with_name("verdicts_of_programs.toml").r
 STARTS = {"head": PROGRAMS.pop("head")}
 STARTS["big"] = STARTS["head"] + PROGRAMS.pop("big")
 STARTS["loop"] = STARTS["big"] + PROGRAMS.pop("loop")
+USUAL_SECONDS = 0.075
+"""Seconds of a processor for which a usual machine compiles what `speed` compiles."""
+SLOWEST = 0.5
+
+
+@functools.cache
+def speed() -> float:
+    """Returns the speed at which this machine compiles, as a share of a usual one's, between a half and 1."""
+
+    def seconds() -> float:
+        def network(w: jax.Array, x: jax.Array) -> jax.Array:
+            for _ in range(12):
+                x = jnp.tanh(x @ w) + jnp.sin(x)
+            return x.sum()
+
+        square = jax.ShapeDtypeStruct((16, 16), "float32")
+        began = time.process_time()
+        jax.jit(jax.grad(network)).lower(square, square).compile()
+        return time.process_time() - began
+
+    return min(1.0, max(SLOWEST, USUAL_SECONDS / min(seconds() for _ in range(3))))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_verdict_on_a_program(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A verdict is its word, its findings but for those that others cause, in their order, and its first sentence."""
     program, log = PROGRAMS[name], tmp_path / "events.jsonl"
-    start = STARTS[program["after"]].replace("LAYERS", str(program.get("layers", 20)))
+    # What compiles for seconds on a usual machine is not to be a fault of its own on a slow one.
+    start = STARTS[program["after"]].replace("LAYERS", str(round(program.get("layers", 20) * speed())))
     (tmp_path / "train.py").write_text(start + program.get("source", ""))
     environment = {each: value for each, value in os.environ.items() if not each.startswith("JAXOBS_")}
     # With a cache, for on a slow machine that there is none is a finding, too.

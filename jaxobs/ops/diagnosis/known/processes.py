@@ -51,6 +51,24 @@ def _hung(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]
     ]  # fmt: skip
 
 
+_GATHERS = (
+    r'^\s*File "[^"]*[/\\]jax[/\\]experimental[/\\]multihost_utils\.py", line \d+ in '
+    r"(?:process_allgather|broadcast_one_to_all|sync_global_devices|assert_equal)\b"
+)
+"""A stack by faulthandler of a process in a call that all processes make together; a traceback has a comma more."""
+_STACK = r"^(?:Current thread|Thread) 0x[0-9a-f]+ .{0,80}\(most recent call first\):"
+
+
+def _apart(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
+    """Returns the signs, stacks only where one process is in a call of all and the stack of another is not."""
+    gathers = [each for each in signs if re.search(_GATHERS, each.text)]
+    stacks = [each for each in signs if re.search(_STACK, each.text)]
+    inside = {(each.source, each.process) for each in gathers}
+    if inside and {(each.source, each.process) for each in stacks} - inside:
+        return [each for each in signs if each not in stacks or (each.source, each.process) not in inside]
+    return [each for each in signs if each not in gathers and each not in stacks]
+
+
 def _left(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
     """Returns the signs if no process raised an error, by which it would have left its program, too."""
     return [] if any(each.name == RAISED for each in evidence.observations) else list(signs)
@@ -363,6 +381,8 @@ FUNCTIONS: Mapping[str, Functions] = {
     "left_early": {"narrow": _left},
     "no_progress": {"narrow": _waits, "ordinary": _makes_steps},
     "process_silent": {"narrow": _stopped},
+    "programs_diverge": {"narrow": _apart},
     "process_stuck": {"narrow": _outside},
     "straggler": {"narrow": _behind, "since": _since_window},
 }
+PARTS: Mapping[str, str] = {"gathers": _GATHERS, "stack": _STACK}

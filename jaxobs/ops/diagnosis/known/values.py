@@ -30,8 +30,12 @@ _QUANTITY = (
 """What simulations and samplers log in place of a loss."""
 _FINITE_LOSS = re.compile(rf"(?i:loss\b[\"']?\s*[:=]?\s*[-+]?)\.?\d|{_QUANTITY}\.?\d")
 _EVALUATED = re.compile(r"\b(?:eval\w*|val\w*|test|dev)[ _/-]?(?:loss|nll|elbo)\b", re.IGNORECASE)
-_SKIPPED = re.compile(r"\bskip\w*\b.{0,40}\b(?:update|step|batch)\b|\bloss[ _]scal\w+", re.IGNORECASE)
-"""What dynamic loss scaling says of a step that overflows: the scale is lowered, and no parameter changes."""
+_SKIPPED = re.compile(
+    r"\bskip\w*\b.{0,40}\b(?:update|step|batch)\b|\b(?:update|step|batch) skipped|\bloss[ _]scal\w+|\bpruned\b",
+    re.IGNORECASE,
+)
+"""What dynamic loss scaling says of a step that overflows: the scale is lowered, and no parameter changes. And what a
+search over parameters says of a trial that it gives up."""
 _FEW, _ONE_OF = 3, 10
 """Losses in a log that recover are no fault if they are so few, or one of so many."""
 
@@ -117,9 +121,15 @@ def _with_a_result(evidence: Evidence, signs: Sequence[Observation]) -> list[Obs
     ]
 
 
+_COUNT = (
+    r"(?i)\b(?:\w*(?:tokens?|samples?|examples?|images?|frames?|steps?|bytes|seen|count(?:er)?|total)\w*)[\"']?"
+    r"[=: ]{1,3}-(?!214748364[78])2[01]\d{8}\b"
+)
+"""A count just above the least number of 32 bits, which itself stands for "none" in many programs."""
+
 FUNCTIONS: Mapping[str, Functions] = {
     "nonfinite_input": {"narrow": _comes_first},
     "nonfinite_values": {"ordinary": _is_ordinary, "narrow": _lasting},
     "wrong_kernel": {"narrow": _with_a_result},
 }
-PARTS: Mapping[str, str] = {"quantity": _QUANTITY}
+PARTS: Mapping[str, str] = {"count": _COUNT, "quantity": _QUANTITY}

@@ -20,7 +20,7 @@ SHORT = 5.0
 EACH_STEP, FEWEST_STEPS = 1.0, 10
 """Seconds of a line that are not ordinary although they are few, and the steps in which looks saw the line at least:
 each step takes them, and a longer run takes more. A `sleep` in the loop itself keeps a pace, and stays ordinary."""
-STARTING = 30.0
+STARTING = 10.0
 """Seconds of which nothing has to be known in a program without steps: it imports, reads data, computes once."""
 
 LABELS = {

@@ -67,7 +67,8 @@ def of(
     if word == "watch" and otherwise.account is not None and {each.finding for each in standing} == _BUILDS:
         word = "ok" if all((each.cost.share or 1.0) < 1.0 - parts.ACCOUNTED for each in found) else word
     headline = _headline(found) if found else otherwise.headline
-    if found and word == otherwise.verdict and otherwise.account is not None:
+    worse = VERDICTS.index(otherwise.verdict) <= VERDICTS.index(word)
+    if found and worse and otherwise.account is not None:
         # What is only worth knowing costs less than what the account lacks.
         causes = sum(each.caused_by is None for each in found)
         headline = f"{otherwise.headline} {plural(causes, 'finding')} below."

@@ -88,7 +88,9 @@ def test_the_ordinary_cost_of_a_start_is_nothing_to_fix(kind: str, seconds: floa
     assert (result.verdict, [each.severity for each in result.findings]) == (word, ["info"])
     if word == "ok":
         assert result.headline.startswith("Nothing to fix: 100 % of") and result.headline.endswith("1 finding below.")
-    assert judged(start, wall=wall(init=20, step=50, input_wait=50), **TRAINS).verdict == "watch"
+    waits = judged(start, wall=wall(init=20, step=50, input_wait=50), **TRAINS)
+    assert waits.verdict == "watch"
+    assert waits.headline.startswith("50 % of the time since the first step") and "1 finding below." in waits.headline
     assert of([start], 100.0).verdict == "watch", "a part of a process, which has no account"
 
 

@@ -158,10 +158,20 @@ TRIED: dict[str, FirstTry] = {
     "oscillators_in_slices": FirstTry("right"),
     "neighbour_lists_under_vmap": FirstTry("wrong", "`watch` for a weak type, and none of a branch always computed"),
     "study_in_one_file": FirstTry("half", "`host_sync` as well, for a value that the search needs"),
+    "archive_in_each_batch": FirstTry("half", "the eager start first, which costs less, the wait second"),
+    "one_matrix_each_step": FirstTry("wrong", "`ok` over a factorisation that each compiled step repeats"),
+    "replay_behind_a_lock": FirstTry("right"),
+    "trials_of_an_object": FirstTry("right"),
+    "cartpole_without_jit": FirstTry("wrong", "`ok` over 74 % unknown: no loop is found in 1,300 eager turns"),
+    "batches_when_they_come": FirstTry("wrong", "`fix` for a service that waits for requests at its queue"),
+    "hierarchical_counts": FirstTry("right"),
+    "saved_when_better": FirstTry("right"),
+    "denoiser_with_a_worker": FirstTry("wrong", "`fix` for the eager start of a run of 19 s"),
+    "ranks_by_sorting": FirstTry("right"),
 }
 """First tries on programs that are not in the zoo: a blind round counts in full, whatever was kept of it. The last 10
-ran beside other tests, the 20 before them on a quiet machine, the 34 before those beside two to three busy programs for
-each core, and the 20 before beside five."""
+ran on a quiet machine, the 10 before them beside other tests, the 20 before those on a quiet machine, the 34 before
+beside two to three busy programs for each core, and the 20 before beside five."""
 
 
 def markdown(entries: Mapping[str, Entry], results: Mapping[str, Result], before: str = "") -> str:

@@ -226,7 +226,7 @@ def summary(outcomes: list[Outcome], left_out: list[str], seconds: float) -> str
         lines += [f"      failed, and passed alone: {test}" for test in outcome.unsteady]
     lines += [f"  {part:10} not run" for part in left_out]
     changed = [test for test in settled.RESTS_ON if not settled.holds(test)]
-    if changed and OTHERS in {each.part for each in outcomes}:
+    if changed and not os.environ.get("REPLAY") and OTHERS in {each.part for each in outcomes}:
         lines += [
             "  These ran for minutes since a file that they rest on has changed: `python -m tools.settled` notes it.",
             *(f"      {test}" for test in changed),

@@ -67,14 +67,12 @@ def of(
     if word == "watch" and otherwise.account is not None and {each.finding for each in standing} == _BUILDS:
         word = "ok" if all((each.cost.share or 1.0) < 1.0 - parts.ACCOUNTED for each in found) else word
     headline = _headline(found) if found else otherwise.headline
-    worse = VERDICTS.index(otherwise.verdict) <= VERDICTS.index(word)
-    if found and worse and otherwise.account is not None:
+    worst = min(word, otherwise.verdict, key=VERDICTS.index)
+    if found and worst == otherwise.verdict and otherwise.account is not None:
         # What is only worth knowing costs less than what the account lacks.
         causes = sum(each.caused_by is None for each in found)
         headline = f"{otherwise.headline} {plural(causes, 'finding')} below."
-    return dataclasses.replace(
-        otherwise, verdict=min(word, otherwise.verdict, key=VERDICTS.index), headline=headline, findings=tuple(found)
-    )
+    return dataclasses.replace(otherwise, verdict=worst, headline=headline, findings=tuple(found))
 
 
 def judged(snapshot: Snapshot) -> Snapshot:

@@ -69,6 +69,9 @@ class LoopState:
     """Time at which the last step ended."""
     recent: tuple[float, ...] = ()
     """Times of the latest steps, the oldest first; the mean of each sample interval where calls are only counted."""
+    history: tuple[tuple[float, float, float], ...] = ()
+    """Spans of the whole run that have steps, the oldest first: the middle of each as a Unix time, the mean of its step
+    times and the longest, in seconds."""
     mean_seconds: float | None = None
     """Over the recent steps, as all that follows, whatever the host runs ahead. Of a loop that was found, without the
     seconds that it compiled or saved."""

@@ -25,6 +25,7 @@ from jaxobs.loops.seen import SLOW, SLOW_SECONDS, Mark, Seen
 from jaxobs.loops.seen_calls import CHARGED as CHARGED
 from jaxobs.loops.seen_calls import FEWEST_CALLS as FEWEST_CALLS
 from jaxobs.state.loops import MOST_SHOWN, NoLoops, rates
+from jaxobs.state.step_history import StepHistory
 
 MOST_FOUND = 5
 FEWEST_TURNS = 2
@@ -55,6 +56,7 @@ class _Found:
         """Calls between two counts, and the seconds between these."""
         self.ended: float | None = None
         self.going = False
+        self.history = StepHistory()
 
 
 @dataclass(slots=True)
@@ -64,20 +66,43 @@ class Going:
     seen: Seen
     calls: dict[str, float] = field(default_factory=dict)
     """Calls of each function in a turn."""
-    seconds: list[float] = field(default_factory=list)
-    """Seconds of the recent turns."""
-    wall_seconds: float = 0.0
-    """Mean seconds from the beginning of such a turn to its end, with what compiled or was saved in between."""
     between: list[Mark] = field(default_factory=list)
     """Marks from the end of the first turn that is left out to the end of the last one."""
     within: set[str] = field(default_factory=set)
     """Functions that are called in most turns."""
+    turns: list[tuple[float, float, float]] = field(default_factory=list)
+    """Begin, end and seconds of the recent turns."""
     ended: float = 0.0
+    history: StepHistory = field(default_factory=StepHistory)
+
+    @property
+    def seconds(self) -> list[float]:
+        """Seconds of the recent turns."""
+        return [seconds for _, _, seconds in self.turns]
+
+    @property
+    def wall_seconds(self) -> float:
+        """Mean seconds from the beginning of a turn to its end, with what compiled or was saved in between."""
+        return statistics.fmean(ended - began for began, ended, _ in self.turns)
 
     @property
     def median(self) -> float:
         """Median seconds of a turn."""
         return statistics.median(self.seconds)
+
+    def remember(self, before: "Going | None", computed: float) -> None:
+        """Adds the new turns to the history of the loop, each as a step.
+
+        Args:
+          before: the loop as it was at the sample before.
+          computed: seconds for which devices compute a step if the host runs ahead of the devices, else 0.
+        """
+        since = 0.0
+        if before is not None:
+            self.history, since = before.history, before.turns[-1][1]
+        for _, ended, seconds in self.turns:
+            if ended > since:
+                self.history.add(ended, computed or seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +145,7 @@ class FoundLoops(NoLoops):
                 if found is None:
                     self._found[name] = _Found(made)
                 elif passed is not None:
-                    _turn(found, made, passed)
+                    _turn(found, made, passed, now)
 
     def see(self, functions: Sequence[Seen], work: Work, totals: Mapping[str, Total]) -> list[Going]:
         """Takes in which calls were seen since the last time; returns the loops that continued meanwhile.
@@ -140,8 +165,9 @@ class FoundLoops(NoLoops):
             going = [loop for together in threads.values() for loop in _loops(together, functions, work)]
             going = [loop for loop in going if not _prepares(loop, going, work)]
             for loop in going:
-                for name in (*loop.calls, loop.seen.name):
-                    self._going.pop(name, None)
+                names = dict.fromkeys((loop.seen.name, *loop.calls))
+                before = [self._going.pop(each) for each in names if each in self._going]
+                loop.remember(before[0] if before else None, _computed(loop, self.clock))
                 self._going[loop.seen.name] = loop
             while len(self._going) > MOST_FOUND:
                 del self._going[next(iter(self._going))]  # that which went on least lately
@@ -178,11 +204,12 @@ class FoundLoops(NoLoops):
             return sorted(states, key=lambda each: -each.steps)[:MOST_FOUND]
 
 
-def _turn(found: _Found, made: int, passed: float) -> None:
+def _turn(found: _Found, made: int, passed: float, now: float) -> None:
     since, found.calls = made - found.calls, made
     # The first turn with calls may have begun before the loop did, and the last one may end after it.
     if since > 0 and found.going:
         found.turns.append((since, passed))
+        found.history.add(now, passed / since, since)
     found.going = since > 0
     if since > 0:
         found.ended = time.time()
@@ -194,7 +221,7 @@ def _state(name: str, found: _Found) -> LoopState:
     known: dict[str, Any] = {"recent": tuple(passed / each for each, passed in found.turns)}
     return LoopState(
         name=name, found=True, steps=found.calls, ended=found.ended, mean_seconds=mean, steps_per_second=1 / mean,
-        calls={name: 1.0}, **known,
+        calls={name: 1.0}, history=found.history.frozen(time.time() - perf_counter()), **known,
     )  # fmt: skip
 
 
@@ -220,7 +247,7 @@ def _loops(together: Sequence[Seen], functions: Sequence[Seen], work: Work) -> l
         loop.ended = time.time() - (perf_counter() - loop.seen.recent[-1][0])
         within = [each for each in together if each not in own and each.name not in dropped]
         loop.calls = {each.name: _calls(each, loop.seen) for each in within}
-    return [each for each in found if each.seconds]
+    return [each for each in found if each.turns]
 
 
 def _prepares(loop: Going, going: Sequence[Going], work: Work) -> bool:
@@ -285,31 +312,33 @@ def _take_turns(loop: Going, own: Sequence[Seen], functions: Sequence[Seen]) -> 
         if out:
             dropped.add(other.name)
             left_out |= out
-    own_turns = [each for turn, each in enumerate(turns) if turn not in left_out]
-    loop.seconds = [seconds for _, _, seconds in own_turns]
+    loop.turns = [each for turn, each in enumerate(turns) if turn not in left_out]
     edges = [turns[turn][1] for turn in left_out]
     loop.between = [mark for mark in seen.recent if min(edges) <= mark[0] <= max(edges)] if edges else []
-    loop.wall_seconds = sum(ended - began for began, ended, _ in own_turns) / max(1, len(own_turns))
     return dropped
 
 
 def _computed(loop: Going, clock: Clock | None) -> float:
-    """Returns the mean seconds for which devices compute a step, from one evaluation to another; 0 if not known."""
+    """Returns the mean seconds for which devices compute a step, from one evaluation to another.
+
+    Returns 0 if that is not known, or if the host runs no further ahead than by its turns.
+    """
     bursts = [list(marks) for _, marks in itertools.groupby(loop.between, key=itemgetter(3))]
     marks = max(bursts, key=len, default=[])  # between two bursts calls are missed
     if clock is None or len(marks) < FEWEST_TURNS:
         return 0.0
-    return clock.stepped(loop.seen, marks[0][0], marks[-1][0]) / (len(marks) - 1)
+    computed = clock.stepped(loop.seen, marks[0][0], marks[-1][0]) / (len(marks) - 1)
+    return computed if computed > AHEAD * statistics.fmean(loop.seconds) else 0.0
 
 
 def _seen_state(loop: Going, totals: Mapping[str, Total], clock: Clock | None) -> LoopState:
     seen, seconds, wall_seconds = loop.seen, loop.seconds, loop.wall_seconds
     total = totals.get(seen.name)
-    computed = _computed(loop, clock)
-    if computed > AHEAD * statistics.fmean(seconds):
+    if computed := _computed(loop, clock):
         seconds, wall_seconds = len(seconds) * [computed], computed
     return LoopState(
         name=seen.name, found=True, steps=seen.calls if total is None else total.calls,
+        history=loop.history.frozen(time.time() - perf_counter()),
         steps_counted=total is not None and total.whole, ended=loop.ended, calls=loop.calls, bytes_again=seen.again,
         carries=seen.carries,
         host_wait=None if clock is None else clock.host_wait(seen.name),

@@ -26,6 +26,7 @@ from jaxobs.facts.compilations import OTHER
 from jaxobs.facts.loops import LoopState
 from jaxobs.metrics.buckets import STEP_BOUNDS
 from jaxobs.state.call_stats import MutableHistogram, label
+from jaxobs.state.step_history import StepHistory
 from jaxobs.state.wall import Wall
 
 MOST_LOOPS = 8
@@ -108,6 +109,7 @@ class Loop:
         self._ended: float | None = None
         self._recent: deque[tuple[float, float, int, bool]] = deque(maxlen=MOST_RECENT)
         """Seconds, items, thread, and whether it was long: slow, or a wait for the device that was ahead of it."""
+        self._history = StepHistory()
         self._sum = self._long_sum = 0.0
         self._long = 0
         self._ahead: dict[int, float] = {}
@@ -164,6 +166,7 @@ class Loop:
     def _remember(
         self, thread: int, began: float, entered: float, ended: float, seconds: float, items: float | None
     ) -> None:
+        self._history.add(ended, seconds)
         usual = self._usual()
         long = usual is not None and seconds > max(SLOW * usual, SLOW_SECONDS)
         if usual is not None and self._is_slow(thread, seconds, usual):
@@ -230,7 +233,7 @@ class Loop:
                     )
             return LoopState(
                 name=self.name, steps=self._steps, failed=self._failed, slow=self._slow, items=self._items,
-                seconds=self._histogram.frozen(),
+                seconds=self._histogram.frozen(), history=self._history.frozen(time.time() - now),
                 ended=None if self._ended is None else time.time() - (now - self._ended), calls=_mean(self._looked),
                 **known,
             )  # fmt: skip

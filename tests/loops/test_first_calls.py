@@ -103,6 +103,25 @@ def test_evaluations_are_apart_from_training(name: str) -> None:
     assert loop.mean_seconds == pytest.approx(0.008) and loop.p99_seconds == pytest.approx(0.008)
 
 
+def test_the_history_of_a_loop_has_each_turn_once() -> None:
+    """Samples overlap, for a loop keeps its recent turns; the function that gives it its name may change."""
+    train, other, found, now = Seen("train_step"), Seen("other"), FoundLoops(), 0.0
+    changes = (other, train, other, train)
+    for seconds, first in zip((0.01, 0.01, 0.05, 0.05), changes, strict=True):
+        for _ in range(100):
+            train.marks.append((now, 0, 0.0, 1))
+            other.marks.append((now + 0.003, 0, 0.0, 1))
+            now += seconds
+        for each in (train, other):
+            each.fold()
+            each.met = 0.0 if each is first else 1.0
+        found.see((train, other), lambda calls: dict.fromkeys(calls, 1.0), {})
+    (loop,), (kept,) = found.frozen(), found.charged()
+    means = [mean for _, mean, _ in loop.history]
+    assert loop.name == "train_step" and means[0] == 0.01 and means[-1] == 0.05 and means == sorted(means)
+    assert 0 <= sum(made for made, _, _ in kept.history._spans.values()) - 399 <= len(changes)
+
+
 def test_what_is_called_now_and_then_and_quickly_is_part_of_the_loop() -> None:
     """A target network that is updated every tenth step; two networks by turns; gradients that are accumulated."""
     train, update, other = Seen("train_step"), Seen("update_target"), Seen("discriminator")

@@ -295,3 +295,16 @@ def test_a_store_of_its_own_has_no_loops() -> None:
         pass
     assert Store().snapshot(fresh=False).loops == ()
     assert current().part(Loops).steps() == {"train": 1}
+
+
+def test_the_history_has_the_step_times_of_the_whole_run(clock: Clock) -> None:
+    """Many more steps than the recent ones; the first step, which may compile, has no step before it and is not in."""
+    for _ in range(3 * MOST_RECENT):
+        with jaxobs.step("train"):
+            clock.sleep(0.1)
+    for _ in range(MOST_RECENT):
+        with jaxobs.step("train"):
+            clock.sleep(0.3)
+    history = _loops()["train"].history
+    assert [mean for _, mean, _ in history][:2] == [0.1, 0.1] and history[-1][1:] == (0.3, 0.3)
+    assert history[-1][0] - history[0][0] == pytest.approx(0.6 * MOST_RECENT, rel=0.05)

@@ -196,6 +196,7 @@ def test_functions_that_are_called_again_and_again_are_found_as_loops(monkeypatc
     state = count(5.0, train=145, rare=FEWEST_CALLS - 1)["train"]
     assert state.found and state.calls == {"train": 1.0} and state.seconds is None and state.p50_seconds is None
     assert state.steps_per_second == pytest.approx(125 / 15) and state.recent == pytest.approx((0.1, 0.2, 0.1))
+    assert [(mean, longest) for _, mean, longest in state.history] == [(0.1, 0.1), (0.2, 0.2), (0.1, 0.1)]
     for turn in (1, 2, 3):
         many = count(5.0, **{f"f{number}": turn * 100 for number in range(20)})
     assert len(many) == MOST_FOUND

@@ -209,6 +209,7 @@ def test_how_a_killed_process_stood_is_what_it_told_last_and_the_steps_since(tmp
     assert (train.steps, train.items, train.slow, train.ended) == (41_243, 2_639_552, 4, START + 70)
     assert (train.mean_seconds, train.steps_per_second, train.items_per_second) == (0.25, 4.0, 256.0)
     assert (train.recent, train.p50_seconds, train.mfu) == ((0.3, 0.25), 0.31, 0.486)
+    assert train.history == (*TRAIN.history, (START + 70, 0.25, 0.4)) and new.history == ((START + 72, 0.5, 0.4),)
     assert (new.name, new.steps, new.mean_seconds, new.recent, new.p50_seconds) == ("eval", 4, 0.5, (0.5,), None)
 
 

@@ -91,7 +91,7 @@ SCENES: dict[str, tuple[Snapshot, Sequence[Event], str]] = {
     "on a CPU": (on_cpu(), [], "main > *"),
     "nothing yet": (empty(), [], "main > *"),
     "not installed": (replace(empty(), observer=ObserverState(installed=False)), [], ".split, #observer"),
-    "training": (TRAINING, [], ".tiles, #wall, #profile, #loops, #inputs, #watched"),
+    "training": (TRAINING, [], ".tiles, #wall, #steps, #profile, #loops, #inputs, #watched"),
     "run with a loss": (replace(rich(), wall=replace(WALL, lost=LOST, run=RUN)), [], "#wall"),
     "run without checkpoints": (
         replace(rich(), wall=replace(WALL, run=replace(RUN, redone_seconds=None, redone_steps=None))), [], "#wall",
@@ -119,8 +119,8 @@ def test_a_scene_is_as_the_file_has_it(opened: Opener, whole: Callable[[str, str
 
 
 PANELS = (
-    "#tile-steps, #tile-requests, #tile-cache, #findings, #oom, #loops, #wall, #profile, #inputs, #watched, #requests, "
-    "#generation, #accelerators, #cache-panel, #held, #programs"
+    "#tile-steps, #tile-requests, #tile-cache, #findings, #oom, #loops, #wall, #steps, #profile, #inputs, #watched, "
+    "#requests, #generation, #accelerators, #cache-panel, #held, #programs"
 )
 
 

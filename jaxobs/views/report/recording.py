@@ -30,6 +30,7 @@ from jaxobs.findings.cases import KINDS, Scene
 from jaxobs.findings.patterns import Patterns
 from jaxobs.findings.verdict import judged
 from jaxobs.state.loops import MOST_SHOWN
+from jaxobs.state.step_history import MOST_SPANS
 from jaxobs.state.store import Store
 from jaxobs.views.report.kept import Newest, Thinned
 from jaxobs.views.story import ProcessEvents, latest_findings
@@ -326,6 +327,7 @@ class Stood:
 def _gone_on(loop: LoopState, event: Step) -> LoopState:
     """The loop after these steps. Percentiles need every step, so that they stay as they were reported last."""
     mean = event.seconds / event.count if event.count else None
+    span = () if mean is None else ((event.time, mean, event.most_seconds),)
     items = event.items
     return replace(
         loop,
@@ -333,6 +335,7 @@ def _gone_on(loop: LoopState, event: Step) -> LoopState:
         ended=event.time,
         items=loop.items if items is None else (loop.items or 0) + items,
         recent=loop.recent if mean is None else (*loop.recent, mean)[-MOST_SHOWN:],
+        history=(*loop.history, *span)[-MOST_SPANS:],
         mean_seconds=mean,
         least_seconds=min(filter(None, (loop.least_seconds, event.least_seconds)), default=None),
         steps_per_second=1 / mean if mean else None,

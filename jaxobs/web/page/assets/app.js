@@ -89,6 +89,7 @@ function draw() {
   drawOutOfMemory(page.snap);
   drawFindings(page.snap);
   drawTiles(page.snap, now());
+  drawSteps(page.snap);
   drawLoops(page.snap);
   drawWall(page.snap);
   drawProfile(page.snap);
@@ -146,8 +147,8 @@ $("groups-more").addEventListener("click", () => { allGroups = !allGroups; drawG
 $("memory-order").addEventListener("click", () => { account.byFullness = !(account.byFullness ?? page.snap.devices.length > ROOMY); drawMemory(page.snap); });
 $("notice-close").addEventListener("click", () => show($("notice"), false));
 document.addEventListener("visibilitychange", () => { if (!document.hidden) { page.round = 0; round(); } else clearTimeout(page.timer); });
-window.addEventListener("resize", () => { if (page.snap) { drawDevices(page.snap); drawTimeline(page.snap); } });
-window.addEventListener("beforeprint", () => { if (page.snap) { drawDevices(page.snap); drawTimeline(page.snap); } });
+window.addEventListener("resize", () => { if (page.snap) { drawSteps(page.snap); drawDevices(page.snap); drawTimeline(page.snap); } });
+window.addEventListener("beforeprint", () => { if (page.snap) { drawSteps(page.snap); drawDevices(page.snap); drawTimeline(page.snap); } });
 setInterval(() => { if (!document.hidden) drawPulse(); }, 1000);
 buildColumns(() => page.snap && drawFunctions(page.snap));
 labelTheme();

@@ -22,6 +22,16 @@ function timeTicks(from, to, wanted) {
   return { ticks, label: (t) => (step >= 86400 ? moment(t).slice(5, 10) : clock(t, step < 60)) };
 }
 
+// The marks below a chart, and their times where there is room.
+function timeAxis({ from, to, box, x, below = 0 }) {
+  const { ticks, label } = timeTicks(from, to, Math.max(2, Math.floor((box.right - box.left) / 90)));
+  return ticks.flatMap((tick) => {
+    const at = x(tick), edge = box.bottom + below;
+    return [s("line", { class: "grid", x1: at, x2: at, y1: edge, y2: edge + 4 }),
+      ...(at > box.left + 18 && at < box.right - 24 ? [s("text", { class: "tick", x: at, y: edge + 15, "text-anchor": "middle" }, label(tick))] : [])];
+  });
+}
+
 // At most two points for a pixel, the lowest and the highest: a short spike stays visible.
 function thinned(points, width) {
   if (points.length <= width * 2) return points;
@@ -104,12 +114,7 @@ function drawChart(row) {
   const parts = [];
   if (!scale.compact) {
     for (const tick of byteTicks(scale.top, 5)) parts.push(s("line", { class: "grid", x1: box.left, x2: box.right, y1: y(tick), y2: y(tick) }), s("text", { class: "tick", x: box.left - 8, y: y(tick) + 3.5, "text-anchor": "end" }, bytes(tick).replace(".0 ", " ")));
-    const { ticks, label } = timeTicks(scale.from, scale.to, Math.max(2, Math.floor((box.right - box.left) / 90)));
-    for (const tick of ticks) {
-      const at = x(tick);
-      parts.push(s("line", { class: "grid", x1: at, x2: at, y1: box.bottom, y2: box.bottom + 4 }));
-      if (at > box.left + 18 && at < box.right - 24) parts.push(s("text", { class: "tick", x: at, y: box.bottom + 15, "text-anchor": "middle" }, label(tick)));
-    }
+    parts.push(...timeAxis({ from: scale.from, to: scale.to, box, x }));
   }
   const memory = device.memory || {};
   for (const [form, kind, value] of samples.some((sample) => sample.used != null) ? LAYERS : LAYERS_AS_LIVE) {

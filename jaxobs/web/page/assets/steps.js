@@ -1,5 +1,47 @@
-// Loops of steps: how fast they go, and a line of the recent step times.
+// Loops of steps: how fast they go, and lines of their step times.
 const SPARK_WIDTH = 140, SPARK_HEIGHT = 22;
+const ROOM_ABOVE = 1.15; // of the highest mean: a longest step beyond it is drawn as a mark at the upper edge
+
+// Step times of the loop that went on last over its whole run: the mean of each span, and its longest step.
+function drawSteps(snap) {
+  const loop = lastLoop(snap);
+  const history = (loop && loop.history) || []; // a recorded page may be older
+  const svg = $("steps-chart");
+  show($("steps"), history.length > 1);
+  if (history.length < 2) return;
+  setText($("steps-title"), `Step time of ${splitName(loop.name)[1]}`);
+  setTitle($("steps-title"), loop.name);
+  const seen = JSON.stringify([loop.name, history, svg.clientWidth]);
+  if (svg.dataset.seen === seen) return;
+  svg.dataset.seen = seen;
+  const width = Math.max(svg.clientWidth, 200), height = Math.max(svg.clientHeight, 80);
+  const box = { left: 54, right: width - 14, top: 10, bottom: height - 20 };
+  const from = history[0][0], to = Math.max(from + 1, history[history.length - 1][0]);
+  const means = history.map(([, mean]) => mean);
+  const top = Math.max(...means) * ROOM_ABOVE || 1e-9;
+  const x = (time) => box.left + ((time - from) / (to - from)) * (box.right - box.left);
+  const y = (value) => box.bottom - (Math.min(value, top) / top) * (box.bottom - box.top);
+  const parts = timeAxis({ from, to, box, x });
+  for (const tick of [0, 0.5, 1].map((part) => (part * top) / ROOM_ABOVE))
+    parts.push(s("line", { class: "grid", x1: box.left, x2: box.right, y1: y(tick), y2: y(tick) }), s("text", { class: "tick", x: box.left - 8, y: y(tick) + 3.5, "text-anchor": "end" }, seconds(tick)));
+  const usual = Math.min(...history.slice(1).map(([time], n) => time - history[n][0])); // a longer gap has no steps
+  let run = [];
+  const runs = [run];
+  history.forEach((span, n) => {
+    if (n && span[0] - history[n - 1][0] > 3 * usual) runs.push((run = []));
+    run.push(span);
+  });
+  for (const each of runs) {
+    parts.push(s("path", { class: "line longest", d: path(each.map(([time, , longest]) => [x(time), y(longest)])) }));
+    parts.push(s("path", { class: "line mean", d: path(each.map(([time, mean]) => [x(time), y(mean)])) }));
+  }
+  const beyond = history.filter(([, , longest]) => longest > top);
+  parts.push(...beyond.map(([time, , longest]) => s("path", { class: "beyond", d: `M${x(time).toFixed(1)} ${box.top - 7}l4 6h-8z` }, s("title", {}, `${clock(time)}: ${seconds(longest)}`))));
+  svg.replaceChildren(...parts);
+  const most = Math.max(...history.map(([, , longest]) => longest));
+  svg.setAttribute("aria-label", `Step time over ${span(to - from)}: the mean of a span of time is from ${seconds(Math.min(...means))} to ${seconds(Math.max(...means))}, the longest step took ${seconds(most)}`);
+  redraw($("steps-legend"), [beyond.length > 0, most], () => [swatch("mean", "step-mean", "line"), swatch(`longest, up to ${seconds(most)}`, "step-longest", "line")]);
+}
 
 function drawLoops(snap) {
   const all = snap.loops || []; // a recorded page may be older

@@ -36,18 +36,17 @@ function pieces(node, texts) {
 const drawRate = (node, rate) => redraw(node, rate, () => [rate == null ? DASH : rate < 1e6 ? perSecond(rate) : brief(rate), rate == null ? "" : h("small", { text: " per second" })]);
 
 // The loop that went on last stands for the training; the others are in the panel.
+const lastLoop = (snap) => (snap.loops || []).reduce((best, each) => (best && (best.ended || 0) >= (each.ended || 0) ? best : each), null);
+
 function tileSteps(snap) {
-  const loops = snap.loops || [];
-  show($("tile-steps"), loops.length > 0);
-  if (!loops.length) return;
-  const loop = loops.reduce((best, each) => ((each.ended || 0) > (best.ended || 0) ? each : best));
+  const loop = lastLoop(snap);
+  show($("tile-steps"), loop != null);
+  if (!loop) return;
   setText($("tile-steps-title"), `Steps of ${splitName(loop.name)[1]}`);
   setTitle($("tile-steps-title"), loop.name);
   drawRate($("tile-steps-rate"), loop.steps_per_second);
   pieces($("tile-steps-sub"), [loop.steps_counted !== false && plural(loop.steps, "step"), loop.p50_seconds != null ? `median ${seconds(loop.p50_seconds)}` : loop.mean_seconds != null && `mean ${seconds(loop.mean_seconds)}`,
     mfuOf(loop) && `MFU ${mfuOf(loop)}`, loop.slow && `${count(loop.slow)} slow`, loop.failed && `${count(loop.failed)} failed`]);
-  const recent = loop.recent || [];
-  redraw($("tile-steps-line"), recent, () => (recent.length > 1 ? [sparkOf(recent, 320, 64, "none"), h("figcaption", { text: `the last ${recent.length} steps, up to ${seconds(Math.max(...recent))}` })] : []));
 }
 
 function tileRequests(snap) {

@@ -81,12 +81,7 @@ function paintTimeline(svg, points, marks, { from, to, width, height }) {
   for (const [value, label] of DECADES.filter(([value]) => value <= longest * 1.001))
     parts.push(s("line", { class: "grid", x1: box.left, x2: box.right, y1: value === SHORTEST ? box.bottom : y(value), y2: value === SHORTEST ? box.bottom : y(value) }),
       s("text", { class: "tick", x: box.left - 8, y: value === SHORTEST ? box.bottom : y(value) + 3.5, "text-anchor": "end" }, label));
-  const { ticks, label } = timeTicks(from, to, Math.max(2, Math.floor((box.right - box.left) / 90)));
-  for (const tick of ticks) {
-    const at = x(tick);
-    parts.push(s("line", { class: "grid", x1: at, x2: at, y1: box.bottom + lane, y2: box.bottom + lane + 4 }));
-    if (at > box.left + 18 && at < box.right - 24) parts.push(s("text", { class: "tick", x: at, y: height - 5, "text-anchor": "middle" }, label(tick)));
-  }
+  parts.push(...timeAxis({ from, to, box, x, below: lane }));
   const [area, ...line] = cumulated(points, x, box, to);
   parts.push(area || "", ...stems(points.filter((point) => !point.eager), x, y, box), ...line);
   if (eager) parts.push(...eagerLane(points.filter((point) => point.eager), x, box, lane));

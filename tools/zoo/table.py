@@ -168,6 +168,22 @@ TRIED: dict[str, FirstTry] = {
     "saved_when_better": FirstTry("right"),
     "denoiser_with_a_worker": FirstTry("wrong", "`fix` for the eager start of a run of 19 s"),
     "ranks_by_sorting": FirstTry("right"),
+    "locked_rollouts": FirstTry("right"),
+    "ticket_loader_thread": FirstTry(
+        "half", "`watch` for a short last batch, which recompiles once for a sixth of a healthy short run"
+    ),
+    "unrolled_until_interrupted": FirstTry("right"),
+    "verse_cache_that_grows": FirstTry("right"),
+    "turbine_eager_optimizer": FirstTry("right"),
+    "alignment_by_elements": FirstTry("right"),
+    "denoiser_log_of_samples": FirstTry(
+        "wrong", "`ok` over 880 MB of arrays that the run keeps, in the few samples of 20 s"
+    ),
+    "embedding_batches_on_asyncio": FirstTry("right"),
+    "flow_of_fourteen_layers": FirstTry("right"),
+    "photons_by_a_mapped_cond": FirstTry(
+        "wrong", "`ok`: the account is right, and both sides of a `lax.cond` under `vmap` run"
+    ),
 }
 """First tries on programs that are not in the zoo: a blind round counts in full, whatever was kept of it. The last 10
 ran on a quiet machine, the 10 before them beside other tests, the 20 before those on a quiet machine, the 34 before

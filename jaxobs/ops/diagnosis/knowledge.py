@@ -241,12 +241,17 @@ class Silence:
 
     about: str = ""
     """A regular expression that its text must contain; any if empty."""
+    unless_followed: str = ""
+    """A regular expression: it means something else if an indented line behind it contains that."""
     weak: bool = False
     passes: bool = False
 
     def shows(self, observation: Observation) -> bool:
         """Whether it is that."""
-        return observation.kind == LAST and (not self.about or bool(_compiled(self.about).search(observation.text)))
+        if observation.kind != LAST or (self.about and not _compiled(self.about).search(observation.text)):
+            return False
+        behind = observation.data.get("next", "")
+        return not (self.unless_followed and _compiled(self.unless_followed).search(behind))
 
 
 HOST_MEMORY = "job_instance:jax_host_memory_used:ratio"

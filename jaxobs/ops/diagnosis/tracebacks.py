@@ -37,7 +37,7 @@ _OF_NO_USE = re.compile(
     r"XLA_PYTHON_CLIENT_\w+=false to)\b|\bbug\b|^(?:please )?see\b|\bfirst jitted in\b",
     re.IGNORECASE,
 )
-_SENTENCE = re.compile(r"(?<=[a-z)\]'`\"][.!?])\s+(?=[A-Z`'\"])|\n(?=\s*(?:[A-Z(*-]|\d\.))")
+_SENTENCE = re.compile(r"(?<=[a-z)\]'`\"][.!?])\s+(?=[A-Z`'\"])|\n(?=\s*(?:[A-Z(*-]|\d\.|\S+ {2,}\S))")
 
 
 def message(raised: Observation) -> str:

@@ -275,6 +275,8 @@ def _observed(
     if process not in reading.lasts or not line.message.startswith((" ", "\t")):
         before = None if progress else reading.lasts.get(process)
         reading.lasts[process] = _last(before, observe(LAST))
+    elif len(reading.lasts[process].data.get("next", "")) < MOST_CODE:
+        reading.lasts[process] = _with_next(reading.lasts[process], line.message)
     told = told_last(line)
     raised = reading.tracebacks.raised(process, line) or bool(told)
     # The code in a traceback may name any error; what was raised says which one it was.

@@ -44,7 +44,9 @@ _FRAME = re.compile(
     r"\u2502 (?P<rich>/\S+\.py):(?P<number>\d+) in "
 )
 """Where a call of a traceback is: as Python tells it, IPython, IPython before its eighth version, and Rich."""
-_CALL = re.compile(r"\s*File (?:\"[^\"]+\", line \d+, in |[^\s:]+:\d+(?:, in |$))")
+_CALL = re.compile(
+    r"\s*File (?:\"[^\"]+\", line \d+, in |[^\s:]+:\d+(?:, in |$))|[/~][^\s\]]+\.py in (?:<module>|\w+)\("
+)
 _NOT_THE_USERS = re.compile(
     r"(?:site|dist)-packages[/\\]|[/\\]lib(?:64)?[/\\]python\d|^<(?!stdin|ipython)|[/\\]jax[/\\]_src[/\\]"
 )

@@ -4,6 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
+from jaxobs.ops.diagnosis import kinds, tracebacks
 from jaxobs.ops.diagnosis.evidence import AFTERMATH, END, EVENT, LINE, METRIC, Evidence, Observation
 from jaxobs.ops.diagnosis.knowledge import Functions
 from jaxobs.ops.diagnosis.known.storage import DAMAGED
@@ -64,13 +65,19 @@ _ANSWERED = re.compile(r"HTTP/[12]\.[01]\S{0,8}\" 500\b|\"POST \S{1,200} HTTP/[1
 """A server told its client of it, or answers the next request: it goes on."""
 
 
+def _says_what_to_do(raised: Observation) -> bool:
+    """Whether a message needs no traceback: its kind is known, and it says itself what to do about it."""
+    return bool(tracebacks.remedy(raised)) and kinds.found("program_error", [raised]) is not None
+
+
 def _uncaught(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
     """The last lines of tracebacks, and what jaxobs saw leave the program; without a traceback anything may say it."""
     raised = [
         each
         for each in signs
         if not each.text.startswith(_ENDS)
-        and not {"bare", "caught"} & {*each.data}
+        and "caught" not in each.data
+        and ("bare" not in each.data or _says_what_to_do(each))
         and ("lasts" in each.data or not _ANSWERED.search(each.data.get("next", "")))
         and not re.search(DAMAGED, each.text)
         and (each.kind != EVENT or each.data.get("uncaught") == "yes")

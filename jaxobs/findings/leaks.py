@@ -109,13 +109,10 @@ class Leaks:
         cases: list[Growing] = []
         self._kinds = [_Watched(each.NAME, each.leak(), cases) for each in all_kinds.leaks()]
         self._number = 0
-        self._at_end = False
         self._latest: tuple[Sample, Point] | None = None
 
     def see(self, sample: Sample) -> Iterable[tuple[Finding, bool]]:
         """Takes in a sample; the findings that last or have just ended, and whether each is news."""
-        if self._at_end:
-            return
         now = Point(self._number, sample.time, 0.0, sample.calls)
         self._number += 1
         self._latest = sample, now
@@ -127,12 +124,18 @@ class Leaks:
         """Returns whether a series is part of a finding that is."""
         return any(each.tells(key) for each in self._kinds)
 
-    def at_end(self) -> Iterable[tuple[Finding, bool]]:
-        """The program ends: what has grown up to the last sample will not be released any more. It is seen no more."""
-        self._at_end = True
-        if self._latest is not None:
+    def at_end(self, last: Sample | None = None) -> Iterable[tuple[Finding, bool]]:
+        """Returns findings on growth up to the end of the program, once: it will not be released any more.
+
+        Args:
+          last: a sample after the end. It counts for growth that is still there, and not for what is gone by then.
+        """
+        latest, self._latest = self._latest, None
+        if latest is not None:
             for each in self._kinds:
-                yield from each.findings(*self._latest, at_end=True)
+                if last is not None:
+                    each.take_higher(last, Point(self._number, last.time, 0.0, last.calls))
+                yield from each.findings(*latest, at_end=True)
 
 
 class _Watched:
@@ -169,6 +172,13 @@ class _Watched:
                 if now.sample and value is not None:
                     floor.take(Point(now.sample - 1, now.time, 0.0, now.calls))
             if value is not None:
+                floor.take(Point(now.sample, now.time, value, now.calls))
+
+    def take_higher(self, sample: Sample, now: Point) -> None:
+        """Takes in the series of a sample that are higher than before."""
+        for key, value in self._kind.series(sample):
+            floor = self._floors.get(key)
+            if floor is not None and value is not None and floor.points and value > floor.points[-1].value:
                 floor.take(Point(now.sample, now.time, value, now.calls))
 
     def findings(self, sample: Sample, now: Point, *, at_end: bool = False) -> Iterable[tuple[Finding, bool]]:

@@ -63,7 +63,10 @@ class _HighWater:
 class Devices(Source):
     """The source: samples in; device states, and `memory` events where something changed, out."""
 
+    rank = 1  # behind the sources that count calls, since growth is compared with calls
+
     def _begin(self) -> None:
+        self._ending = False
         self._told: dict[str, DeviceMemory] = {}
         self._groups_told = -math.inf
         self._latest: tuple[list[DeviceMemory], list[ArrayGroup]] = [], []
@@ -101,18 +104,19 @@ class Devices(Source):
             self._tell(memories, groups, now)
 
     def ending(self) -> None:
-        """Reports growth until the last sample, now that the program has ended and the arrays are gone."""
-        keep(self._store, self._leaks.at_end())
+        """Tells the groups of arrays as of the last sample: now that the program has ended, the arrays may be gone."""
+        self._ending = True
         memories, groups = self._latest
         for memory in memories if memories and memories[0].time > self._groups_told else ():
             self._store.record(dataclasses.replace(memory, groups=_on(memory.device, groups)))
 
     def concluding(self) -> None:
-        """Releases devices and arrays.
+        """Reports growth if no last sample could be taken, and releases devices and arrays.
 
         JAX waits for the work in flight when the last reference to its client goes, as the interpreter ends. A client
         that is kept alive does not wait, and XLA's threads then run in memory that the exit frees.
         """
+        keep(self._store, self._leaks.at_end())
         self._leaks, self._latest = Leaks(), ([], [])
 
     def _sample_device(
@@ -168,9 +172,10 @@ class Devices(Source):
         left = {HOST: max(0, min(free))} if free else {}
         on_host = sum(each.live_array_bytes or 0 for each in memories if each.device.startswith("cpu:"))
 
+        watch = self._leaks.at_end if self._ending else self._leaks.see
         keep(
             self._store,
-            self._leaks.see(
+            watch(
                 LeakSample(
                     time=now,
                     calls=store.calls() or {each.name: each.steps for each in store.part(FoundLoops).frozen()},

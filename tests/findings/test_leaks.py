@@ -258,14 +258,15 @@ def _end() -> None:
 
 
 def test_a_short_program_is_told_when_it_ends(sample: Callable[[], None]) -> None:
-    """Before its last sample, when the list is gone."""
+    """With its last sample, though the list is gone by then."""
     history: list[Any] = []
     train(sample, 120, lambda number, output: history.append(output))
     assert told() == []
     _end()
+    history.clear()
+    sample()
     (leak,) = told()
     assert leak.data["arrays_per_call"] == 1.0
-    history.clear()
     sample()
     assert len(told()) == 1
 
@@ -361,10 +362,13 @@ def test_a_leak_that_soon_fills_the_memory_is_reported_early() -> None:
 def test_a_leak_of_a_short_program_is_likely() -> None:
     """Each of its few samples shows it, in calls of a function; losses that are kept to the end are no leak."""
 
-    def at_end(samples: Callable[..., Sample], count: int, **more: Any) -> list[tuple[str, str, object]]:
+    def at_end(
+        samples: Callable[..., Sample], count: int, *, last: Sample | None = None, **more: Any
+    ) -> list[tuple[str, str, object]]:
         watching = Leaks()
         assert not [each for number in range(count) for each in watching.see(samples(number, **more))]
-        found = [each for each, news in watching.at_end() if news]
+        found = [each for each, news in watching.at_end(last) if news]
+        assert not [*watching.at_end(last)], "it is told once"
         assert all(each.summary.startswith("Likely: ") == bool(each.data.get("likely")) for each in found)
         assert all("as collected results" in each.advice for each in found if each.severity == "info")
         return [(each.finding, each.severity, each.data.get("likely")) for each in found]
@@ -398,6 +402,10 @@ def test_a_leak_of_a_short_program_is_likely() -> None:
     assert at_end(fast, 4) == at_end(starting, 4) == [("host_memory_leak", "info", True)]
     assert at_end(compiling, 5, at=0) == at_end(compiling, 9, at=6) == [("host_memory_leak", "info", True)]
     assert at_end(loading, 5) == [("host_memory_leak", "info", True)]
+    # What is still there after the end counts as grown, and what was freed at the end as grown until then.
+    freed = _growing(4, groups=[])
+    assert at_end(_growing, 2, last=_growing(2)) == at_end(_growing, 4, last=freed) == [("array_leak", "info", True)]
+    assert at_end(_growing, 2, last=freed) == at_end(_growing, 2, last=_growing(1)) == []
     assert at_end(small, 4) == at_end(once, 4) == at_end(_growing, 2) == at_end(_growing, 4, calls={}) == []
 
 

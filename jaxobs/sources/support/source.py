@@ -10,6 +10,9 @@ from jaxobs.state.store import Store
 class Source:
     """A source that has nothing to prepare, to undo, to forget or to sample."""
 
+    rank = 0
+    """Sources are sampled in the order of their ranks, and of their names where the ranks are equal."""
+
     def __init__(self, store: Store) -> None:
         self._store = store
         self._begin()

@@ -237,12 +237,21 @@ def _on_time(snapshot: Snapshot) -> Verdict:
             return Verdict(verdict="watch", headline=_lacking(span, snapshot), account=account)
     told = (whole := spans[0]).told
     if not whole.worked or parts.answered(snapshot):
-        told = _told(snapshot)
+        told = f"{_told(snapshot)}{_between(whole, snapshot)}"
     elif whole.share < parts.ACCOUNTED:
         most = sorted([*whole.worked.items(), *whole.rest.items()], key=lambda item: -item[1])[:3]
         listed = ", ".join(f"{parts.LABELS.get(name, name)} {duration(seconds)}" for name, seconds in most if seconds)
         told = f"{duration(whole.total)} since the first {whole.first}, of which {listed}"
     return Verdict(verdict="ok", headline=f"Nothing to fix: {told}.", account=account)
+
+
+def _between(span: parts.Span, snapshot: Snapshot) -> str:
+    """Returns a clause on the time between the calls of a service whose requests nobody counts; "" elsewhere."""
+    seconds = span.rest["idle"] + span.rest["unattributed"]
+    serves = snapshot.wall is not None and snapshot.wall.serves and not parts.answered(snapshot)
+    if not serves or seconds <= (1.0 - parts.ACCOUNTED) * span.total:
+        return ""
+    return f", and {duration(seconds)} ({parts.percent(seconds / span.total)}) passed between the calls of a service"
 
 
 def _lacking(span: parts.Span, snapshot: Snapshot) -> str:

@@ -162,7 +162,7 @@ class Session:
                     # Before it starts: what began to listen and then failed has to be stopped as well.
                     self.sources.append(source)
                     source.start()
-            self.sources.sort(key=lambda each: getattr(each, "rank", 0))
+            self.sources.sort(key=lambda each: getattr(type(each), "rank", 0))
             if sampling and self._sampler is None:
                 self._start_sampler()
             # JAX forgets its backends at exit. What is registered after its own hook runs before it.

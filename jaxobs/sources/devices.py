@@ -63,8 +63,6 @@ class _HighWater:
 class Devices(Source):
     """The source: samples in; device states, and `memory` events where something changed, out."""
 
-    rank = 1  # behind the sources that count calls, since growth is compared with calls
-
     def _begin(self) -> None:
         self._ending = False
         self._told: dict[str, DeviceMemory] = {}

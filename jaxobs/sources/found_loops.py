@@ -27,6 +27,8 @@ _WAITING_FRAMES = 4
 class FoundLoopsSource(Subscriber):
     """The source: calls of `jax.jit` functions in, where the setting `find_loops` wants that."""
 
+    rank = -1  # before the samples of memory, whose growth is compared with the calls until then
+
     _can = _watching = False
 
     def _begin(self) -> None:

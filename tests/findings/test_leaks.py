@@ -311,6 +311,12 @@ def _growing(number: int, **more: Any) -> Sample:
     return Sample(time=5.0 * number, **(known | more))
 
 
+def _of_new_shapes(number: int, **more: Any) -> Sample:
+    """Arrays are kept whose shape changes with every other sample."""
+    groups = [_group(10 * min(2, number - first), shape=(512, 512 + first)) for first in range(0, number, 2)]
+    return _growing(number, groups=groups, **more)
+
+
 def test_one_group_is_reported_where_all_arrays_together_began_to_grow_before_it() -> None:
     """Some other arrays grew a little while the program began: the leak has a shape all the same, and is one."""
 
@@ -351,6 +357,8 @@ def test_a_leak_that_soon_fills_the_memory_is_reported_early() -> None:
         {"host": 2**32}, lambda number, **more: _growing(number, groups=[_group(10 * number, device="cpu:0")], **more)
     )
     assert on_host is not None and on_host[0] <= 30.0 and "the host will be full in 34 min" in on_host[1].summary
+    of_shapes = seen({"gpu:0": 2**32}, _of_new_shapes)
+    assert of_shapes is not None and of_shapes[0] <= 40.0 and of_shapes[1].subject == array_leaks.MANY
     process = seen({"host": 2**32}, _resident)
     assert process is not None and 60.0 < process[0] < 100.0 and "the host will be full in" in process[1].summary
     started = seen({"gpu:0": 2**32}, lambda number, **more: _growing(min(number, 4), **more))
@@ -405,6 +413,7 @@ def test_a_leak_of_a_short_program_is_likely() -> None:
     # What is still there after the end counts as grown, and what was freed at the end as grown until then.
     freed = _growing(4, groups=[])
     assert at_end(_growing, 2, last=_growing(2)) == at_end(_growing, 4, last=freed) == [("array_leak", "info", True)]
+    assert at_end(_of_new_shapes, 5) == [("array_leak", "info", True)]
     assert at_end(_growing, 2, last=freed) == at_end(_growing, 2, last=_growing(1)) == []
     assert at_end(small, 4) == at_end(once, 4) == at_end(_growing, 2) == at_end(_growing, 4, calls={}) == []
 

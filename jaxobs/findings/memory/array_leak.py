@@ -63,7 +63,7 @@ class ArrayLeaks:
         """A group by its arrays' bytes, or its number; the total only for what no group explains."""
         if key == _TOTAL:
             few = self._grown_by_few(sample) >= _EXPLAINED * run.grown
-            if (few and run.rises < MOST_TOTAL_RISES) or growth.LEAST_RISES <= run.rises < TOTAL_RISES:
+            if growth.LEAST_RISES <= run.rises < (MOST_TOTAL_RISES if few else TOTAL_RISES):
                 return False
             told = sum(grown_bytes(case, sample) for case in cases if case.kind == NAME)
             return run.grown >= LEAST_BYTES and told < _EXPLAINED * run.grown

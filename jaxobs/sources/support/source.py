@@ -11,7 +11,7 @@ class Source:
     """A source that has nothing to prepare, to undo, to forget or to sample."""
 
     rank = 0
-    """Sources are sampled in the order of their ranks, and of their names where the ranks are equal."""
+    """Sources are sampled in the order of their ranks, and by name where the ranks are equal."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

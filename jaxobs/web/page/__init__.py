@@ -21,9 +21,9 @@ from jaxobs.facts.wall import TIME_CATEGORIES
 _SPLIT = "<!-- recorded -->"
 _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
-_FOR_READERS = re.compile(r"^[ \t]*//.*\n|^[ \t]+| +// [^\n\"'`]*$|(?<=[;{])\n", re.MULTILINE)
-"""Comments, indentation and ends of lines: for who reads the asset, not for who opens the page."""
-_BETWEEN_RULES = re.compile(r"\s*([{};])\s*|^/\*.*\*/\s*", re.MULTILINE)
+_FOR_READERS = re.compile(r"^[ \t]*//.*\n|^[ \t]+| +// [^\n\"'`]*$|(?<=[;{])\n| (?==> )|(?<==>) ", re.MULTILINE)
+"""Comments, indentation, ends of lines, blanks around arrows: for who reads the asset, not for who opens the page."""
+_BETWEEN_RULES = re.compile(r"\s*([{};,>])\s*|^/\*.*\*/\s*", re.MULTILINE)
 """Comments and blanks of a style sheet."""
 _PROPERTY = re.compile(r"(?<=[{;])([a-z][a-z-]*): ")
 _PLACEHOLDER = re.compile(r"\{\{([\w.]+)\}\}")
@@ -72,7 +72,7 @@ def _filled(name: str) -> str:
         return _PROPERTY.sub(r"\1:", _BETWEEN_RULES.sub(r"\1", text).strip())
     if not name.endswith(".html"):
         return _FOR_READERS.sub("", text).strip()
-    return _PLACEHOLDER.sub(lambda found: _filled(found[1]), re.sub(r"(?m)^ +", "", text))
+    return _PLACEHOLDER.sub(lambda found: _filled(found[1]), re.sub(r"(?m)^ +|\n(?=\n)", "", text))
 
 
 def _vocabulary() -> str:

@@ -31,16 +31,14 @@ function drawSteps(snap) {
     if (n && span[0] - history[n - 1][0] > 3 * usual) runs.push((run = []));
     run.push(span);
   });
-  for (const each of runs) {
-    parts.push(s("path", { class: "line longest", d: path(each.map(([time, , longest]) => [x(time), y(longest)])) }));
-    parts.push(s("path", { class: "line mean", d: path(each.map(([time, mean]) => [x(time), y(mean)])) }));
-  }
-  const beyond = history.filter(([, , longest]) => longest > top);
-  parts.push(...beyond.map(([time, , longest]) => s("path", { class: "beyond", d: `M${x(time).toFixed(1)} ${box.top - 7}l4 6h-8z` }, s("title", {}, `${clock(time)}: ${seconds(longest)}`))));
+  for (const each of runs)
+    for (const [name, at] of [["longest", 2], ["mean", 1]]) parts.push(s("path", { class: `line ${name}`, d: path(each.map((span) => [x(span[0]), y(span[at])])) }));
+  for (const [time, , longest] of history)
+    if (longest > top) parts.push(s("path", { class: "beyond", d: `M${x(time).toFixed(1)} ${box.top - 7}l4 6h-8z` }, s("title", {}, `${clock(time)}: ${seconds(longest)}`)));
   svg.replaceChildren(...parts);
-  const most = Math.max(...history.map(([, , longest]) => longest));
-  svg.setAttribute("aria-label", `Step time over ${span(to - from)}: the mean of a span of time is from ${seconds(Math.min(...means))} to ${seconds(Math.max(...means))}, the longest step took ${seconds(most)}`);
-  redraw($("steps-legend"), [beyond.length > 0, most], () => [swatch("mean", "step-mean", "line"), swatch(`longest, up to ${seconds(most)}`, "step-longest", "line")]);
+  const most = seconds(Math.max(...history.map(([, , longest]) => longest)));
+  svg.setAttribute("aria-label", `Step time over ${span(to - from)}: means from ${seconds(Math.min(...means))} to ${seconds(Math.max(...means))}, the longest step ${most}`);
+  redraw($("steps-legend"), most, () => [swatch("mean", "step-mean", "line"), swatch(`longest, up to ${most}`, "step-longest", "line")]);
 }
 
 function drawLoops(snap) {
@@ -82,10 +80,10 @@ function updateLoop({ cells, marks }, loop) {
 }
 
 // The recent step times from 0 up to the longest, the latest on the right.
-function sparkOf(values, width = SPARK_WIDTH, height = SPARK_HEIGHT, fit = "xMidYMid") {
-  const top = Math.max(...values, 1e-9), step = width / Math.max(1, values.length - 1);
-  const points = values.map((value, n) => `${(n * step).toFixed(1)},${(height - 1 - (value / top) * (height - 2)).toFixed(1)}`).join(" ");
+function sparkOf(values) {
+  const top = Math.max(...values, 1e-9), step = SPARK_WIDTH / Math.max(1, values.length - 1);
+  const points = values.map((value, n) => `${(n * step).toFixed(1)},${(SPARK_HEIGHT - 1 - (value / top) * (SPARK_HEIGHT - 2)).toFixed(1)}`).join(" ");
   const text = values.length ? `from ${seconds(Math.min(...values))} to ${seconds(top)}` : "none yet";
-  return s("svg", { class: "spark", viewBox: `0 0 ${width} ${height}`, width, height, preserveAspectRatio: fit, role: "img", "aria-label": `Recent step times ${text}` },
+  return s("svg", { class: "spark", viewBox: `0 0 ${SPARK_WIDTH} ${SPARK_HEIGHT}`, width: SPARK_WIDTH, height: SPARK_HEIGHT, role: "img", "aria-label": `Recent step times ${text}` },
     s("polyline", { points, fill: "none", stroke: "var(--accent)", "stroke-width": 1.5, "stroke-linejoin": "round", "vector-effect": "non-scaling-stroke" }));
 }

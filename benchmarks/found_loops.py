@@ -107,25 +107,27 @@ def _looks(effort: Effort) -> list[Figure]:
 
     import jaxobs
     from jaxobs.loops.clock import STEADY_LOOK_SECONDS, Clock
-    from jaxobs.loops.running import Running
+    from jaxobs.loops.spots import Glance
 
     jaxobs.install(sample_interval=0.5)
     batches: queue.Queue[Any] = queue.Queue(2)
     costs: list[float] = []
     wanted = effort.rounds(LOOKS)
 
-    look, interrupt = Clock.look, Running.interrupt
+    look, glance = Clock.look, Clock._glance
     started = 0.0
 
-    def begins(running: Running, late: float, stopped: Any) -> None:
+    def begins(clock: Clock) -> Glance | None:
         nonlocal started
-        started = time.thread_time()
-        interrupt(running, late, stopped)
+        started = started or time.thread_time()
+        return glance(clock)
 
-    def timed(clock: Clock) -> None:
+    def timed(clock: Clock, seen: Glance | None = None) -> None:
+        nonlocal started
         clock._made = 0  # for the next look to come as soon as at the start
-        look(clock)
+        look(clock, seen)
         costs.append(time.thread_time() - started)
+        started = 0.0
 
     def load() -> None:
         batch = np.ones((SIZE, SIZE), np.float32)
@@ -141,7 +143,7 @@ def _looks(effort: Effort) -> list[Figure]:
     step = jax.jit(train)
     threading.Thread(target=load, daemon=True).start()
     w = jnp.ones((SIZE, SIZE))
-    with patch.object(Running, "interrupt", begins), patch.object(Clock, "look", timed):
+    with patch.object(Clock, "_glance", begins), patch.object(Clock, "look", timed):
         while (batch := batches.get()) is not None:
             for _ in range(PYTHON):
                 pass

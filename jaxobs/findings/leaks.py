@@ -132,10 +132,10 @@ class Leaks:
         """
         latest, self._latest = self._latest, None
         if latest is not None:
-            for each in self._kinds:
+            for watched in self._kinds:
                 if last is not None:
-                    each.take_higher(last, Point(self._number, last.time, 0.0, last.calls))
-                yield from each.findings(*latest, at_end=True)
+                    watched.take_higher(last, Point(self._number, last.time, 0.0, last.calls))
+                yield from watched.findings(*latest, at_end=True)
 
 
 class _Watched:

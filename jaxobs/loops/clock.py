@@ -15,7 +15,6 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from time import perf_counter
-from types import FrameType
 from typing import Protocol
 
 from jaxobs import internals
@@ -28,7 +27,7 @@ from jaxobs.loops.loop_outputs import LoopOutputs
 from jaxobs.loops.positions import IN_CALL, IN_INPUT, IN_LIBRARY, IN_LOOP, shared
 from jaxobs.loops.running import MOST_THREADS, Running
 from jaxobs.loops.seen import Seen
-from jaxobs.loops.spots import InJax, Look, Spot, Spots, awaited, calls_back, outermost
+from jaxobs.loops.spots import Glance, InJax, Look, Spot, Spots, awaited, calls_back, outermost
 from jaxobs.state.wall import Wall
 
 LOOK_SECONDS = 0.1
@@ -141,10 +140,11 @@ class Clock:
             with guarded("clock.outputs"):
                 self._outputs.settle_until(until)
             with guarded("clock"):
-                if self._rests():
-                    self._running.interrupt(perf_counter() - until, self._stopped)
+                late, glance = perf_counter() - until, self._glance()
+                if glance is not None:
+                    glance = self._running.interrupt(late, self._stopped, self._glance) or glance
                 if not self._stopped.is_set():
-                    self.look()
+                    self.look(glance)
 
     def _pause(self) -> float:
         latest = self._calls.latest
@@ -156,40 +156,47 @@ class Clock:
             seconds = STEADY_LOOK_SECONDS if self._made >= STEADY_LOOKS else LOOK_SECONDS
         return seconds * random.uniform(0.5, 1.5)
 
-    def _rests(self) -> bool:
-        """Returns whether a thread is charged, and in no scope."""
-        wall = self._calls._wall
-        return wall is not None and wall.thread is not None and wall.at_rest
+    def _glance(self) -> Glance | None:
+        """Returns the threads as they are at once; None if there is no charged thread, or it is in a scope.
 
-    def look(self) -> None:
-        """Looks once."""
+        Whatever releases Python's lock in between lets the threads run on, to where they release the lock themselves.
+        """
+        wall = self._calls._wall
+        if wall is None or wall.thread is None or not wall.at_rest:
+            return None  # seconds at rest before the scope count with the next look
+        frames = threads.current_frames()
+        watched = (wall.thread, *([] if self._loops else [*self._calls.threads][: MOST_THREADS - 1]))
+        spots = {each: self._spots.of(frames[each]) for each in watched if each in frames}
+        awaits = {each for each in spots if not arrived(awaited(frames[each]))}
+        called_back = next((each for each in frames.values() if calls_back(outermost(each).f_code)), None)
+        back = None if called_back is None else self._spots.of(called_back)
+        frames.clear()
+        return Glance(spots, awaits, back if back is not None and back.line else None, self._computing())
+
+    def look(self, glance: Glance | None = None) -> None:
+        """Looks once, unless what was seen is given."""
+        glance = glance or self._glance()
         with self._lock:
             wall = self._calls._wall
-            if wall is None or wall.thread is None or not wall.at_rest:
-                return  # seconds at rest before the scope count with the next look
-            self._made += 1
-            computing = self._computing()  # at once: the device goes on while the stack is read
-            frames = threads.current_frames()
-            if wall.thread not in frames:
+            if wall is None or glance is None or wall.thread is None or wall.thread not in glance.spots:
                 return
+            self._made += 1
             if self._loops:
-                look = self._look(wall.thread, frames[wall.thread], computing)
+                look = self._look(wall.thread, glance)
                 if (look.computes or self._called(look.spot)) and not look.spot.called_back:
-                    look.spot = self._called_back(frames) or look.spot
-                frames.clear()
+                    look.spot = glance.called_back or look.spot
                 category = self._category(look)
                 look.seconds = wall.rest.saw(category)
                 self._note(wall, look, category)
             else:
                 seconds = wall.rest.saw(None)
                 for thread in (wall.thread, *[*self._calls.threads][: MOST_THREADS - 1]):
-                    if thread in frames:
-                        look = self._look(thread, frames[thread], computing)
+                    if thread in glance.spots:
+                        look = self._look(thread, glance)
                         look.seconds = seconds
                         self._early.setdefault(thread, deque(maxlen=MOST_EARLY)).append(look)
                     else:
                         self._calls.threads.discard(thread)
-                frames.clear()
                 if spot := self._computed_long(wall.thread):
                     self._calls.alone(self._called(spot), spot.at)
 
@@ -202,22 +209,15 @@ class Clock:
         computed = sum(each.seconds for each in lately if each.computes and not each.spot.called_back)
         return looks[-1].spot if computed > COMPUTED_PART * COMPUTED_SECONDS else None
 
-    def _look(self, thread: int, frame: FrameType, computing: Sequence[Seen]) -> Look:
-        computes = bool(computing) or not arrived(awaited(frame))
-        spot, latest = self._spots.of(frame), self._calls.latest
+    def _look(self, thread: int, glance: Glance) -> Look:
+        spot, latest = glance.spots[thread], self._calls.latest
         called = 0.0 if latest is None else latest.latest
-        computes = computes or spot.waits
+        computes = bool(glance.computing) or thread in glance.awaits or spot.waits
         runs = spot.runs or self._running.runs(thread, probe=not (computes or spot.in_jax))
         # A read of an array on the CPU has no frame, and the output of the last call is known of some calls only.
         blind = not (computes or runs or spot.in_jax or self._calls.threads - {thread})
         computes = computes or (blind and self._anything_computes())
-        return Look(perf_counter(), 0.0, spot, computes, runs, latest, called, computing)
-
-    def _called_back(self, frames: Mapping[int, FrameType]) -> Spot | None:
-        """Returns the spot of Python that a compiled program has called on a thread of its own."""
-        found = (each for each in frames.values() if calls_back(outermost(each).f_code))
-        spot = next(map(self._spots.of, found), None)
-        return spot if spot is not None and spot.line else None
+        return Look(perf_counter(), 0.0, spot, computes, runs, latest, called, glance.computing)
 
     def _computing(self) -> list[Seen]:
         """Returns the functions whose latest call is computed, as far as it was on the charged thread."""

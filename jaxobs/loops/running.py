@@ -2,11 +2,14 @@
 
 import random
 import time
+from collections.abc import Callable
 from threading import get_ident
+from typing import TypeVar
 
 from jaxobs.base import threads
 from jaxobs.base.process import Processor
 
+Seen = TypeVar("Seen")
 MOST_THREADS = 4
 BLOCKED, RUNS = 0.2, 0.8
 """A thread that ran for a smaller part since the last look is blocked, and one that ran for a larger part runs."""
@@ -40,7 +43,7 @@ class Running:
             share = processor.share()
         return share > 0.5
 
-    def interrupt(self, late: float, stopped: threads.Event) -> None:
+    def interrupt(self, late: float, stopped: threads.Event, glance: Callable[[], Seen]) -> Seen | None:
         """Lets the other threads run on, and interrupts them, if the clock's thread waited for Python's lock.
 
         A thread ran Python when it was time for a look, and has released the lock since, to wait or to compute. So a
@@ -49,11 +52,20 @@ class Running:
         Args:
           late: seconds by which the clock's thread woke late.
           stopped: set when there are no more looks.
+          glance: looks at the threads; whatever is asked of the system before that would let them run on.
+
+        Returns:
+          What the last glance saw; None if there was none.
         """
+        seen = None
         if self._was_held(late):
             for most in NAPS:
-                if stopped.is_set() or self._was_held(threads.nap(random.uniform(0.0, most))):
+                if stopped.is_set():
                     break
+                late, seen = threads.nap(random.uniform(0.0, most)), glance()
+                if self._was_held(late):
+                    break
+        return seen
 
     def _was_held(self, late: float) -> bool:
         self._own = self._own or Processor(get_ident())

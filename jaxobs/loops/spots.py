@@ -4,7 +4,7 @@ import itertools
 import os
 import re
 from collections import defaultdict, deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any
@@ -77,6 +77,20 @@ class Spot:
                 self._positions.clear()
             self._positions[id(call)] = call, positions.position(self.place, call)
         return self._positions[id(call)][1]
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """The threads as a look sees them at once, before they go on."""
+
+    spots: Mapping[int, Spot]
+    """Spot of each thread."""
+    awaits: Collection[int]
+    """Threads that wait for an array which is being computed."""
+    called_back: Spot | None
+    """The spot of Python that a compiled program has called on a thread of its own."""
+    computing: Sequence[Seen]
+    """Functions of which the devices computed a call."""
 
 
 @dataclass(slots=True)

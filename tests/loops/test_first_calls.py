@@ -112,9 +112,9 @@ def test_the_history_of_a_loop_has_each_turn_once() -> None:
             train.marks.append((now, 0, 0.0, 1))
             other.marks.append((now + 0.003, 0, 0.0, 1))
             now += seconds
-        for each in (train, other):
-            each.fold()
-            each.met = 0.0 if each is first else 1.0
+        for function in (train, other):
+            function.fold()
+            function.met = 0.0 if function is first else 1.0
         found.see((train, other), lambda calls: dict.fromkeys(calls, 1.0), {})
     (loop,), (kept,) = found.frozen(), found.charged()
     means = [mean for _, mean, _ in loop.history]

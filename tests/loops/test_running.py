@@ -34,26 +34,36 @@ def test_a_thread_that_is_blocked_is_known_from_one_that_runs(probe: bool, runs:
     thread.join()
 
 
+def test_nothing_is_asked_of_the_system_between_a_nap_and_its_glance(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The question would release Python's lock, and the other thread run on to where it releases the lock itself."""
+    running, made = Running(), list[str]()
+    monkeypatch.setattr(threads, "nap", lambda _: made.append("nap") or 0.0)
+    monkeypatch.setattr(running, "_own", type("Own", (), {"waited": lambda _: made.append("asks") or 0.0})())
+    running.interrupt(1.0, threads.Event(), lambda: made.append("glance"))
+    assert made == ["asks", *len(NAPS) * ["nap", "glance", "asks"]]
+
+
 def test_naps_end_when_another_thread_holds_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
     """A look in time needs none, nor does one that waited for a processor; else there are a few, of growing length."""
     running, stopped = Running(), threads.Event()
     naps: list[float] = []
+    glances = [*range(20), 0, 1, 2]
     late = [0.0, 0.0, 1.0, 0.0]
     monkeypatch.setattr(threads, "nap", lambda seconds: naps.append(seconds) or late[len(naps) - 1])
     monkeypatch.setattr(running, "_own", type("Own", (), {"waited": lambda _: waited.pop(0)})())
     waited = 20 * [0.0]
-    running.interrupt(HELD_SECONDS / 2, stopped)
+    assert running.interrupt(HELD_SECONDS / 2, stopped, glances.pop) is None
     assert not naps
-    running.interrupt(1.0, stopped)
+    assert running.interrupt(1.0, stopped, glances.pop) == 0, "the glance after the third nap"
     assert len(naps) == 3 and all(nap < most for nap, most in zip(naps, NAPS, strict=False))
     waited[:] = [1.0]
-    running.interrupt(1.0, stopped)
+    running.interrupt(1.0, stopped, glances.pop)
     assert len(naps) == 3, "it waited for a processor"
     waited[:] = 20 * [1.0]
     late[:] = 20 * [0.0]
     naps.clear()
-    running.interrupt(1.0, stopped)
+    running.interrupt(1.0, stopped, glances.pop)
     assert len(naps) == len(NAPS)
     stopped.set()
-    running.interrupt(1.0, stopped)
+    running.interrupt(1.0, stopped, glances.pop)
     assert len(naps) == len(NAPS)

@@ -1,5 +1,7 @@
 """The step times of a whole run, in bounded memory."""
 
+import itertools
+
 import pytest
 
 from jaxobs.state.step_history import FIRST_SPAN_SECONDS, MOST_SPANS, StepHistory
@@ -19,7 +21,7 @@ def test_a_long_run_keeps_every_step_in_as_many_spans() -> None:
         history.add(step * 0.4, 9.0 if step == slow else 0.4)
     spans = history.frozen(0.0)
     assert MOST_SPANS // 2 < len(spans) <= MOST_SPANS
-    apart = {round(after[0] - before[0], 2) for before, after in zip(spans, spans[1:], strict=False)}
+    apart = {round(after[0] - before[0], 2) for before, after in itertools.pairwise(spans)}
     assert len(apart) == 1 and next(iter(apart)) % FIRST_SPAN_SECONDS == 0
     assert [mean for _, mean, longest in spans if longest < 9.0] == [0.4] * (len(spans) - 1)
     assert max(spans, key=lambda span: span[2])[0] == pytest.approx(slow * 0.4, abs=next(iter(apart)))

@@ -140,9 +140,7 @@ class Clock:
             with guarded("clock.outputs"):
                 self._outputs.settle_until(until)
             with guarded("clock"):
-                late, glance = perf_counter() - until, self._glance()
-                if glance is not None:
-                    glance = self._running.interrupt(late, self._stopped, self._glance) or glance
+                glance = self._running.interrupt(perf_counter() - until, self._stopped, self._glance)
                 if not self._stopped.is_set():
                     self.look(glance)
 

@@ -44,7 +44,7 @@ class Running:
         return share > 0.5
 
     def interrupt(self, late: float, stopped: threads.Event, glance: Callable[[], Seen]) -> Seen | None:
-        """Lets the other threads run on, and interrupts them, if the clock's thread waited for Python's lock.
+        """Looks at the threads; lets them run on, and interrupts them, if the clock's thread waited for Python's lock.
 
         A thread ran Python when it was time for a look, and has released the lock since, to wait or to compute. So a
         look at once would see too many waits, and short work in Python hardly ever.
@@ -52,13 +52,14 @@ class Running:
         Args:
           late: seconds by which the clock's thread woke late.
           stopped: set when there are no more looks.
-          glance: looks at the threads; whatever is asked of the system before that would let them run on.
+          glance: looks at the threads; whatever is asked of the system before that would let them run on. If it returns
+            None, there is nothing to see now.
 
         Returns:
-          What the last glance saw; None if there was none.
+          The result of the last glance.
         """
-        seen = None
-        if self._was_held(late):
+        seen = glance()
+        if seen is not None and self._was_held(late):
             for most in NAPS:
                 if stopped.is_set():
                     break

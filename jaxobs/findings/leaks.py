@@ -128,9 +128,11 @@ class Leaks:
         """Returns findings on growth up to the end of the program, once: it will not be released any more.
 
         Args:
-          last: a sample after the end. It counts for growth that is still there, and not for what is gone by then.
+          last: a sample after the end. It counts for growth that is still there, and not for what is gone by then. Its
+            memory of the process does not count: what the arrays have left is the allocator's.
         """
         latest, self._latest = self._latest, None
+        last = None if last is None else dataclasses.replace(last, resident=None)
         if latest is not None:
             for watched in self._kinds:
                 if last is not None:

@@ -257,6 +257,13 @@ def _end() -> None:
             source.ending()
 
 
+def test_calls_are_counted_before_memory_is_sampled(sample: Callable[[], None]) -> None:
+    """Growth is compared with the calls of the same sample."""
+    assert lifecycle._session is not None
+    names = [type(each).__name__ for each in lifecycle._session.sources]
+    assert names.index("FoundLoopsSource") < names.index("Devices")
+
+
 def test_a_short_program_is_told_when_it_ends(sample: Callable[[], None]) -> None:
     """With its last sample, though the list is gone by then."""
     history: list[Any] = []
@@ -399,6 +406,9 @@ def test_a_leak_of_a_short_program_is_likely() -> None:
         megabytes, calls = [(254, 0), (480, 39), (640, 1057), (800, 2023), (960, 2890)][number]
         return _growing(number, groups=[], resident=megabytes * 2**20, calls={"train": calls})
 
+    def steady(number: int) -> Sample:
+        return _growing(number, groups=[], resident=2**30 + number * 2**23)
+
     def small(number: int) -> Sample:
         return _growing(number, groups=[_group(10 * number, 4)])
 
@@ -413,6 +423,7 @@ def test_a_leak_of_a_short_program_is_likely() -> None:
     # What is still there after the end counts as grown, and what was freed at the end as grown until then.
     freed = _growing(4, groups=[])
     assert at_end(_growing, 2, last=_growing(2)) == at_end(_growing, 4, last=freed) == [("array_leak", "info", True)]
+    assert at_end(steady, 5, last=_growing(5, groups=[], resident=2**31)) == [], "the end freed arrays"
     assert at_end(_of_new_shapes, 5) == [("array_leak", "info", True)]
     assert at_end(_growing, 2, last=freed) == at_end(_growing, 2, last=_growing(1)) == []
     assert at_end(small, 4) == at_end(once, 4) == at_end(_growing, 2) == at_end(_growing, 4, calls={}) == []

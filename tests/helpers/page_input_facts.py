@@ -14,7 +14,10 @@ HOSTILE = "<img src=x onerror=document.title='pwned'>"
 
 TRAIN = LoopState(
     name="train", steps=41_233, items=2_638_912, slow=3, ended=NOW, recent=(0.31, 0.3, 0.32, 0.95, 0.31),
-    history=((NOW - 400, 0.31, 0.32), (NOW - 300, 0.3, 0.31), (NOW - 200, 0.35, 0.95), (NOW, 0.31, 0.33)),
+    history=(  # half seconds with a pause, and then sample intervals, as a log has of a killed process
+        (NOW - 40, 0.31, 0.32), (NOW - 39.5, 0.3, 0.31), (NOW - 39, 0.35, 0.95), (NOW - 30, 0.31, 0.33),
+        (NOW - 29.5, 0.31, 0.33), (NOW - 24.5, 0.31, 0.33), (NOW - 19.5, 0.31, 0.33), (NOW - 14.5, 0.31, 0.33),
+    ),
     mean_seconds=0.312, least_seconds=0.3, p50_seconds=0.31, p90_seconds=0.32, p99_seconds=0.95,
     steps_per_second=3.21, items_per_second=205.1, flops=1.5e14, peak_flops=9.895e14, mfu=0.486,
 )  # fmt: skip

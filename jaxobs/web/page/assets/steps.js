@@ -24,21 +24,20 @@ function drawSteps(snap) {
   const parts = timeAxis({ from, to, box, x });
   for (const tick of [0, 0.5, 1].map((part) => (part * top) / ROOM_ABOVE))
     parts.push(s("line", { class: "grid", x1: box.left, x2: box.right, y1: y(tick), y2: y(tick) }), s("text", { class: "tick", x: box.left - 8, y: y(tick) + 3.5, "text-anchor": "end" }, seconds(tick)));
-  const usual = Math.min(...history.slice(1).map(([time], n) => time - history[n][0])); // a longer gap has no steps
-  let run = [];
-  const runs = [run];
+  const gap = (n) => (history[n] && history[n - 1] ? history[n][0] - history[n - 1][0] : 0);
+  const runs = [];
   history.forEach((span, n) => {
-    if (n && span[0] - history[n - 1][0] > 3 * usual) runs.push((run = []));
-    run.push(span);
+    if (!n || gap(n) > 3 * (Math.max(gap(n - 1), gap(n + 1)) || Infinity)) runs.push([]); // no steps in between
+    runs[runs.length - 1].push(span);
   });
   for (const each of runs)
-    for (const [name, at] of [["longest", 2], ["mean", 1]]) parts.push(s("path", { class: `line ${name}`, d: path(each.map((span) => [x(span[0]), y(span[at])])) }));
+    for (const [name, at] of [["longest", 2], ["mean", 1]]) parts.push(s("path", { class: `line ${name}`, d: `${path(each.map((span) => [x(span[0]), y(span[at])]))}h1` }));
   for (const [time, , longest] of history)
     if (longest > top) parts.push(s("path", { class: "beyond", d: `M${x(time).toFixed(1)} ${box.top - 7}l4 6h-8z` }, s("title", {}, `${clock(time)}: ${seconds(longest)}`)));
   svg.replaceChildren(...parts);
   const most = seconds(Math.max(...history.map(([, , longest]) => longest)));
   svg.setAttribute("aria-label", `Step time over ${span(to - from)}: means from ${seconds(Math.min(...means))} to ${seconds(Math.max(...means))}, the longest step ${most}`);
-  redraw($("steps-legend"), most, () => [swatch("mean", "step-mean", "line"), swatch(`longest, up to ${most}`, "step-longest", "line")]);
+  redraw($("steps-legend"), most, () => [swatch("mean", "accent", "line"), swatch(`longest, up to ${most}`, "warn", "line")]);
 }
 
 function drawLoops(snap) {

@@ -6,13 +6,14 @@ others run, which call a function that JAX compiles for this one. So jaxobs' thr
 """
 
 import _thread
+import gc
 import os
 import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
@@ -73,10 +74,65 @@ class RLock:
         )  # fmt: skip
 
 
-def current_frames() -> dict[int, FrameType]:
-    """Returns the frames of all threads; none next to other interpreters: from Python 3.12 on their memory is apart."""
+@contextmanager
+def current_frames() -> Iterator[dict[int, FrameType]]:
+    """Gives the frames of all threads, for a block that goes through their stacks and keeps none.
+
+    There are none next to other interpreters: from Python 3.12 on their memory is apart. Python 3.11 may collect
+    garbage in the middle of `frame.f_back`, which makes an object. JAX's arrays that are freed then let the other
+    threads run, and the frame that `f_back` was about to return is gone, which crashes the process. So nothing is
+    collected meanwhile.
+    """
     alone = sys.version_info < (3, 12) or len(_interpreters.list_all()) < 2
-    return sys._current_frames() if alone else {}
+    with _collecting.paused():
+        frames = sys._current_frames() if alone else {}
+        try:
+            yield frames
+        finally:
+            frames.clear()
+
+
+class _Collecting:
+    """Python's garbage collection, paused as long as any thread goes through stacks."""
+
+    def __init__(self) -> None:
+        self._lock = _RLock()
+        self._pauses, self._paused = 0, False
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Collects nothing during the block, on a Python that collects whenever it makes an object."""
+        if sys.version_info >= (3, 12):
+            yield
+            return
+        with self._lock:
+            self._pauses += 1
+            if gc.isenabled():
+                self._paused = True
+                gc.disable()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._pauses -= 1
+                if not self._pauses:
+                    self.resume()
+
+    def resume(self) -> None:
+        """Collects again, unless the program had turned collections off."""
+        if self._paused:
+            self._paused = False
+            gc.enable()
+
+    def after_fork(self) -> None:
+        """In a forked child, which has no other thread."""
+        self._lock, self._pauses = _RLock(), 0
+        self.resume()
+
+
+_collecting = _Collecting()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_collecting.after_fork)
 
 
 class Event:

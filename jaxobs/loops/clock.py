@@ -162,13 +162,13 @@ class Clock:
         wall = self._calls._wall
         if wall is None or wall.thread is None or not wall.at_rest:
             return None  # seconds at rest before the scope count with the next look
-        frames = threads.current_frames()
         watched = (wall.thread, *([] if self._loops else [*self._calls.threads][: MOST_THREADS - 1]))
-        spots = {each: self._spots.of(frames[each]) for each in watched if each in frames}
-        awaits = {each for each in spots if not arrived(awaited(frames[each]))}
-        called_back = next((each for each in frames.values() if calls_back(outermost(each).f_code)), None)
-        back = None if called_back is None else self._spots.of(called_back)
-        frames.clear()
+        with threads.current_frames() as frames:
+            spots = {each: self._spots.of(frames[each]) for each in watched if each in frames}
+            awaits = {each for each in spots if not arrived(awaited(frames[each]))}
+            called_back = next((each for each in frames.values() if calls_back(outermost(each).f_code)), None)
+            back = None if called_back is None else self._spots.of(called_back)
+            del called_back
         return Glance(spots, awaits, back if back is not None and back.line else None, self._computing())
 
     def look(self, glance: Glance | None = None) -> None:

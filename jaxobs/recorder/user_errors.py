@@ -96,7 +96,11 @@ def traceback_lines(error: BaseException) -> tuple[str, ...]:
 
 def thread_lines(most: int) -> dict[str, tuple[str, ...]]:
     """Returns the place of each Python thread, the main thread first; without the calling thread and ours."""
-    frames = threads.current_frames()
+    with threads.current_frames() as frames:
+        return _thread_lines(frames, most)
+
+
+def _thread_lines(frames: dict[int, FrameType], most: int) -> dict[str, tuple[str, ...]]:
     main, own = threading.main_thread(), threading.get_ident()
     # Not `threading.enumerate`: it takes a lock that the code may hold which a signal has interrupted.
     names = {each.ident: each.name for each in list(threading._active.values())}  # type: ignore[attr-defined]

@@ -8,12 +8,13 @@ from jaxobs.base import threads
 from jaxobs.facts.compilations import Compilation
 from jaxobs.facts.events import Event
 from jaxobs.internals import post_hook
+from jaxobs.loops.call_names import EAGER_LOOPS
 from jaxobs.loops.call_places import frames, is_served
 from jaxobs.loops.found_loops import CHARGED, FoundLoops, Going, Total
 from jaxobs.loops.loop_outputs import LoopOutputs
 from jaxobs.loops.positions import is_task
 from jaxobs.loops.seen import Seen
-from jaxobs.loops.seen_calls import EAGER_LOOPS, FEWEST_CALLS, SeenCalls
+from jaxobs.loops.seen_calls import FEWEST_CALLS, SeenCalls
 from jaxobs.sources.support.source import Subscriber
 from jaxobs.state.call_stats import label
 from jaxobs.state.loops import Loops
@@ -123,8 +124,13 @@ class FoundLoopsSource(Subscriber):
         A thread that trains carries arrays from call to call.
         """
         aside = [each for each in functions if each.window and each.window[-1][1] != CHARGED]
-        main = threads.current_frames().get(threading.main_thread().ident or 0) if aside else None
-        if main is None or not is_served(main):
+        if not aside:
+            return functions
+        with threads.current_frames() as frames:
+            main = frames.get(threading.main_thread().ident or 0)
+            served = main is not None and is_served(main)
+            del main
+        if not served:
             return functions
         training = {each.window[-1][1] for each in aside if each.carries}
         for function in aside:
@@ -159,8 +165,9 @@ class FoundLoopsSource(Subscriber):
 
 def _waits_for_a_queue(thread: int | None) -> bool:
     """Returns whether a thread takes what another thread makes."""
-    frame = None if thread is None else threads.current_frames().get(thread)
-    return any(each.f_globals.get("__name__") == "queue" for each in frames(frame, _WAITING_FRAMES))
+    with threads.current_frames() as innermost:
+        frame = None if thread is None else innermost.get(thread)
+        return any(each.f_globals.get("__name__") == "queue" for each in frames(frame, _WAITING_FRAMES))
 
 
 source = FoundLoopsSource

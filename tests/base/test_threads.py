@@ -1,5 +1,6 @@
 """Waiting for threads of ours at the program's end."""
 
+import gc
 import random
 import subprocess
 import sys
@@ -99,6 +100,83 @@ def test_a_lock_is_reentrant_and_hidden_from_who_replaces_locks() -> None:
         assert not took
     other.join(60.0)
     assert took == [True]
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="collects between two instructions of Python only")
+@pytest.mark.parametrize("enabled", [True, False])
+def test_nothing_is_collected_while_stacks_are_read(enabled: bool) -> None:
+    """Until the last of several blocks ends; a program that turned collections off keeps them off."""
+    usual = gc.isenabled()
+    (gc.enable if enabled else gc.disable)()
+    try:
+        with threads.current_frames() as frames:
+            with threads.current_frames() as others:
+                assert threading.get_ident() in frames and threading.get_ident() in others and not gc.isenabled()
+            assert not gc.isenabled() and not others
+        assert gc.isenabled() == enabled and not frames
+    finally:
+        (gc.enable if usual else gc.disable)()
+
+
+READS_STACKS = """
+import gc, jax, numpy as np, sys, threading, time
+from jaxobs.base import threads
+
+class Kept:
+    pass
+
+def called(depth):
+    kept = Kept()
+    kept.kept, kept.array = kept, None if depth % 4 else jax.device_put(ones)
+    return called(depth - 1) if depth else None
+
+def calls():
+    for _ in range(20):
+        yield called(40)
+
+def read():
+    while not stopped:
+        with threads.current_frames() as frames:
+            for frame in list(frames.values()):
+                while frame is not None:
+                    code, frame = frame.f_code, frame.f_back
+
+ones, stopped = np.ones(1000, np.float32), False
+sys.setswitchinterval(1e-5)
+gc.set_threshold(20, 2, 2)
+thread, until = threading.Thread(target=read), time.monotonic() + 20
+thread.start()
+while time.monotonic() < until:
+    list(calls())
+stopped = True
+thread.join()
+print(gc.isenabled(), end="")
+"""
+
+
+@pytest.mark.slow
+def test_stacks_are_read_while_arrays_in_cycles_are_freed() -> None:
+    """Without the pause of collections, Python 3.11 crashes in most such runs."""
+    ran = subprocess.run([sys.executable, "-c", READS_STACKS], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (0, "True"), ran.stderr
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_a_child_that_is_forked_meanwhile_collects_as_its_parent(enabled: bool) -> None:
+    program = f"""
+    import gc, os
+    from jaxobs.base import threads
+    {"gc.enable()" if enabled else "gc.disable()"}
+    with threads.current_frames():
+        pid = os.fork()
+        if not pid:
+            with threads.current_frames():
+                pass
+            os._exit(0 if gc.isenabled() is {enabled} else 1)
+        print(os.waitpid(pid, 0)[1], end="")
+    """
+    ran = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=True)
+    assert ran.stdout == "0", ran.stderr
 
 
 def test_a_nap_ends_in_the_middle_of_what_others_do() -> None:

@@ -134,12 +134,11 @@ class ProfileSampling:
         while (left := until - perf_counter()) > 0:
             if self._stopping.wait(min(LOOK_SECONDS, left)):
                 return False
-            frames = threads.current_frames()
-            if trace.has_waiters(frames) or self._is_apart():
-                return False
-            # In no scope the stack says more than the account, which was told of it some time ago.
-            looks.look(frames.get(wall.thread or 0), None if wall.at_rest else wall.category)
-            del frames
+            with threads.current_frames() as frames:
+                if trace.has_waiters(frames) or self._is_apart():
+                    return False
+                # In no scope the stack says more than the account, which was told of it some time ago.
+                looks.look(frames.get(wall.thread or 0), None if wall.at_rest else wall.category)
         return True
 
     def _shorten(self, size: int) -> None:

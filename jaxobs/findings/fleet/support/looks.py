@@ -30,14 +30,8 @@ class Looks:
             a thread whose innermost frame is there waits in it.
           pauses: whether no step has been made for longer than a step takes.
         """
-        frame = threads.current_frames().get(threading.main_thread().ident or 0)
-        inside, line, count = frame is not None and _calls_jax(frame, sites), "", 0
-        while frame is not None and not line and count < _MOST_FRAMES:
-            name = frame.f_code.co_filename
-            # Called from a wrapper of ours, it is in JAX as well: its fast path has no frame of Python.
-            inside = inside or is_jax(name) or (is_own(name) and count == 0)
-            line = "" if is_plumbing(name) else f"{shown(name)}:{frame.f_lineno}"
-            frame, count = frame.f_back, count + 1
+        with threads.current_frames() as frames:
+            inside, line = _place(frames.get(threading.main_thread().ident or 0), sites)
         self._looks.append((inside, line))
         if not pauses:
             self._in_steps.append(inside)
@@ -67,6 +61,18 @@ class Looks:
         """`file:line` where it was most often when it was not inside JAX; empty if none is known."""
         lines = Counter(line for inside, line in list(self._looks) if line and not inside)
         return lines.most_common(1)[0][0] if lines else ""
+
+
+def _place(frame: FrameType | None, sites: Container[str]) -> tuple[bool, str]:
+    """Returns whether a thread is inside JAX, and `file:line` of the program's own code; empty if none is in sight."""
+    inside, line, count = frame is not None and _calls_jax(frame, sites), "", 0
+    while frame is not None and not line and count < _MOST_FRAMES:
+        name = frame.f_code.co_filename
+        # Called from a wrapper of ours, it is in JAX as well: its fast path has no frame of Python.
+        inside = inside or is_jax(name) or (is_own(name) and count == 0)
+        line = "" if is_plumbing(name) else f"{shown(name)}:{frame.f_lineno}"
+        frame, count = frame.f_back, count + 1
+    return inside, line
 
 
 def _share(looks: list[bool]) -> float | None:

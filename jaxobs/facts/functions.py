@@ -99,6 +99,12 @@ class ProgramState:
     collective_bytes: Mapping[str, int] = field(default_factory=dict)
     """Bytes of the results of its collectives on one device, by operation: `{"all-reduce": 1024}`. Each counts once,
     also inside a loop."""
+    select_site: str | None = None
+    """`file:line` of a `lax.cond` or `lax.switch` whose branches are all computed, because `jax.vmap` maps it."""
+    select_branch: str = ""
+    """Function and line with most operations of its most expensive branch; empty if unknown."""
+    select_share: float = 0.0
+    """Share of the program's operations that an element which takes its cheapest branch does not need."""
 
     @property
     def needed(self) -> int | None:

@@ -29,6 +29,7 @@ from jaxobs.internals.listeners import (
 from jaxobs.internals.programs import (
     Identity, fingerprint, identify, is_small, result_shapes, spans_processes,
 )  # fmt: skip
+from jaxobs.internals.branches import Selected, selected
 from jaxobs.internals.repetitions import repeated
 from jaxobs.internals.source_files import exported, is_jax_function, user_function
 from jaxobs.internals.tracing import forget_trace, running_trace

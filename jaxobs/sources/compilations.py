@@ -31,6 +31,8 @@ MOST_WAITING = 64
 MOST_NAMES = 4096
 MOST_GROWN = 16
 """Changes of one compilation that are compared with its results."""
+SELECTS_SECONDS = 0.03
+"""Seconds to trace, lower and compile from which on a program is searched for conditions that `jax.vmap` maps."""
 DEAR_SECONDS = 1.0
 """Programs that took so long are asked for their cost at once: XLA takes milliseconds to tell."""
 REMOVED = (
@@ -274,6 +276,9 @@ class Compilations:
             )
         )  # fmt: skip
         self._programs.loaded(event, miss.executable)
+        if not eager and sum(phases.values()) >= SELECTS_SECONDS:
+            with guarded("selected"):
+                self._store.set_program(function, now, **internals.selected(miss.module)._asdict())
 
     def _costs_are_read(self, executable: Any, seconds: float) -> bool:
         """Returns whether XLA is asked at once for costs: on accelerators, and after expensive compiles."""

@@ -11,7 +11,7 @@ from helpers.made_by_hand import compilation
 from jaxobs.facts.compilations import CacheLookup, CacheState, OpenCompilation
 from jaxobs.facts.errors import Error, OomCause, OutOfMemory
 from jaxobs.facts.findings import Finding
-from jaxobs.facts.functions import FunctionState, Histogram
+from jaxobs.facts.functions import FunctionState, Histogram, ProgramState
 from jaxobs.facts.inputs import InputState
 from jaxobs.facts.loops import HostLine, HostWait, LoopState
 from jaxobs.facts.numbers import NonFinite, WatchedState
@@ -391,6 +391,25 @@ def test_operations_and_finite_differences_are_findings_by_what_they_take(kind: 
         assert [each.finding for each in cases] == kinds
         assert [(each.where, each.seconds) for each in cases] == [("a.py:9", 8.0)] * len(kinds)
     assert found(loops=(dataclasses.replace(LOOP, dispatching=took),)) == []
+
+
+def test_a_condition_that_is_mapped_is_a_finding_if_it_may_waste_much_of_the_steps() -> None:
+    program = ProgramState(
+        time=NOW, flops=8e9, select_site="a.py:65", select_branch="`draw` at a.py:34", select_share=0.8
+    )
+    functions = FunctionState(name="a.walk", program=program), FunctionState(name="a.start")
+    loop = dataclasses.replace(LOOP, name="train", calls={"a.walk": 1.0, "a.start": 1.0})
+    (finding,) = found(loops=(loop,), functions=functions, wall=wall(step=30.0, compile=10.0))
+    assert (finding.finding, finding.function, finding.where) == ("vmapped_cond", "a.walk", "a.py:65")
+    assert (finding.severity, finding.seconds) == ("info", 24.0)
+    assert "80 % of its operations, most of them of `draw` at a.py:34" in finding.summary
+    for share, steps in ((0.49, 30.0), (0.8, 6.0), (0.6, 9.0)):
+        less = dataclasses.replace(program, select_share=share)
+        others = dataclasses.replace(functions[0], program=less), functions[1]
+        assert not found(loops=(loop,), functions=others, wall=wall(step=steps, compile=40.0 - steps)), (share, steps)
+    small = dataclasses.replace(functions[1], program=dataclasses.replace(program, flops=9e9, select_share=0.0))
+    assert not found(loops=(loop,), functions=(functions[0], small), wall=wall(step=30.0, compile=10.0))
+    assert not found(functions=functions, wall=wall(step=30.0, compile=10.0))
 
 
 def test_dispatching_counts_against_the_time_in_which_nothing_compiles() -> None:

@@ -1,0 +1,52 @@
+"""`vmapped_cond`: under `jax.vmap`, a loop's program computes all branches of a `lax.cond` for each element."""
+
+from collections.abc import Iterator
+
+from jaxobs.findings import parts
+from jaxobs.findings.cases import Case, Scene
+
+NAME = "vmapped_cond"
+NEEDS = Scene
+
+LEAST_SHARE = 0.5
+"""Share of the program's operations that an element which takes the cheapest branch does not need."""
+LEAST_TIME = 0.2
+"""Share of the time since the first step that these operations take."""
+LEAST_SECONDS = 5.0
+
+
+def find(scene: Scene) -> Iterator[Case]:
+    """Yields a case for each loop whose function has such a condition."""
+    snapshot = scene.snapshot
+    programs = {each.name: each.program for each in snapshot.functions}
+    total = parts.total(snapshot)
+    stepped = 0.0 if snapshot.wall is None else snapshot.wall.seconds.get("step", 0.0)
+    for loop in snapshot.loops[:1]:
+        name = max(loop.calls, key=lambda each: _flops(programs.get(each)), default=loop.name)
+        program = programs.get(name)
+        if program is None or program.select_share < LEAST_SHARE:
+            continue
+        seconds = program.select_share * stepped
+        if seconds < LEAST_SECONDS or seconds < LEAST_TIME * total:
+            continue
+        most = f", most of them of {program.select_branch}" if program.select_branch else ""
+        yield Case(
+            function=name, severity="info", where=program.select_site, seconds=seconds,
+            summary=(
+                f"`{name}` computes all branches of the condition at {program.select_site} for every element, because "
+                f"`jax.vmap` makes a selection of it. These are {parts.percent(program.select_share)} of its "
+                f"operations{most}."
+            ),
+            advice=(
+                "If few elements need the expensive branch, compute it for them only: take them out with "
+                "`jnp.nonzero(p, size=n)`, and write the results back with `.at[i].set`. `jax.lax.map` instead of "
+                "`jax.vmap` runs one branch for each element, one element after the other. If all elements take the "
+                "same branch, keep the condition outside of `jax.vmap`. If most elements need that branch, there is "
+                "nothing to fix."
+            ),
+            data={"share": program.select_share, "branch": program.select_branch},
+        )  # fmt: skip
+
+
+def _flops(program: object) -> float:
+    return getattr(program, "all_flops", None) or getattr(program, "flops", None) or 0.0

@@ -44,7 +44,7 @@ def _loop(name: str) -> Loop | None:
         if current._parts is not _known_in:
             _known.clear()
             _known_to, _known_in = current, current._parts
-        found = current.part(Loops).loop(name, current.part(Wall), current.calls)
+        found = current.part(Loops).loop(name, current.part(Wall), lambda: current.step_calls())
         if found.name == name:
             _known[name] = found
         return found

@@ -35,7 +35,8 @@ def cost(executable: Any) -> tuple[float | None, float | None]:
     except UNTOLD:
         return None, None
     first = costs if isinstance(costs, Mapping) else (costs or [{}])[0]
-    flops, accessed = (first.get(name) for name in ("flops", "bytes accessed"))
+    accessed = first.get("bytes accessed")
+    flops = first.get("flops", None if accessed is None else 0.0)  # XLA leaves out what is 0
     return (
         None if flops is None or flops < 0 else float(flops),
         None if accessed is None or accessed < 0 else float(accessed),

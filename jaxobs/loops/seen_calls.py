@@ -18,19 +18,16 @@ from time import perf_counter
 from types import FrameType
 from typing import Any
 
-from jaxobs import internals
 from jaxobs.base import arrivals
 from jaxobs.base.guard import guarded
 from jaxobs.facts.compilations import EAGER
-from jaxobs.internals import Miss, post_hook
-from jaxobs.internals.source_files import is_own
-from jaxobs.loops import call_places
+from jaxobs.internals import post_hook
+from jaxobs.loops import call_names, call_places
 from jaxobs.loops.clock import Clock
 from jaxobs.loops.loop_outputs import LoopOutputs
 from jaxobs.loops.pauses import Pauses
 from jaxobs.loops.seen import PLACE_SECONDS, Mark, Seen
-from jaxobs.reasons import naming
-from jaxobs.state.call_stats import CallStats, label
+from jaxobs.state.call_stats import CallStats
 from jaxobs.state.routes import open_request
 from jaxobs.state.wall import Wall
 
@@ -53,9 +50,6 @@ FEWEST_COMPILED = 5
 """Long calls that each recompile and make a loop: a handful of fits, each of a model of its own, is not one."""
 MOST_COMPILED = 64
 """Calls of a function that compiled, kept until one is seen."""
-
-EAGER_LOOPS = {"scan": "jax.lax.scan", "while": "jax.lax.while_loop"}
-"""Operations that a program may call outside any jitted function, step by step."""
 _request = open_request.get
 
 
@@ -357,14 +351,14 @@ class SeenCalls:
 
     def _meet(self, fun: Any, args: Any, kwargs: Any) -> Seen:
         """The function is called for the first time."""
-        name = self._name(fun, args, kwargs)
+        frame = sys._getframe(2)
+        name = call_names.name(fun, args, kwargs, frame, self._name_of)
         if name is None or name == EAGER:
             seen = Seen(name or "", ignored=True)
         else:
             known = self.functions.get(name)
             if known is None:
                 compiled = self._compiled.pop(name, ()) if self._wall and get_ident() == self._wall.thread else ()
-                frame = sys._getframe(2)
                 served = call_places.is_served(frame)
                 self.serves = self.serves or served
                 known = Seen(name, served or len(self.functions) >= MOST_FUNCTIONS, compiled, training=self._training)
@@ -382,18 +376,3 @@ class SeenCalls:
         references[number] = weakref.ref(fun, gone)
         known_by[number] = seen
         return seen
-
-    def _name(self, fun: Any, args: Any, kwargs: Any) -> str | None:
-        """The label of the user's function; `EAGER` if it is JAX's; None if it was compiled ahead of time."""
-        caller = post_hook.caller(sys._getframe(3))
-        stats = caller.f_locals.get("stats") if is_own(caller.f_code.co_filename) else None
-        if isinstance(stats, CallStats):
-            return self._name_of(stats)
-        inner = post_hook.function_of(fun)
-        if inner is None or naming.is_primitive(inner):
-            return None if inner is None else EAGER_LOOPS.get(getattr(inner, "__name__", ""), EAGER)
-        user = internals.called(Miss(fun=inner, args=tuple(args), kwargs=dict(kwargs or {}))).fun
-        if internals.is_jax_function(naming.unwrapped(user)):
-            return EAGER
-        name = naming.function_name(user)
-        return None if name is None else label(name)

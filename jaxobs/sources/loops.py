@@ -9,6 +9,7 @@ from time import perf_counter
 from jaxobs.facts.compilations import Compilation
 from jaxobs.facts.steps import Step
 from jaxobs.loops.found_loops import FoundLoops
+from jaxobs.loops.step_calls import StepCalls
 from jaxobs.sources.support.source import Source
 from jaxobs.state.loops import Loop, Loops, SlowStep
 
@@ -25,22 +26,35 @@ class LoopsSource(Source):
 
     def _begin(self) -> None:
         self._stood = -math.inf
+        self._step_calls = StepCalls(self._store)
 
     def start(self) -> None:
         """On a CPU the cost of a program is read only where it took long to compile: with a peak, all are wanted."""
         if self._store.settings.peak_flops is not None and not self._costs:
             self._store.costs_wanted += 1
             self._costs = True
+        self._store.step_calls = self._step_calls.calls
 
     def stop(self) -> None:
-        """Wants no costs any more."""
+        """Wants no costs any more, and sees no calls."""
+        self._store.step_calls = self._store.calls
+        self._step_calls.rest()
         if self._costs:
             self._store.costs_wanted -= 1
             self._costs = False
 
+    def after_fork(self) -> None:
+        """In a forked child, whose calls are its own."""
+        self._step_calls.rest()
+        super().after_fork()
+        self._store.step_calls = self._step_calls.calls
+
     def sample(self) -> None:
         """Takes in the calls of functions, or, where the program reports its loops, says what they did."""
+        self._step_calls.grant()
         self._tell(self._store.settings.sample_interval)
+        if not any(loop.looks > 0 for loop in self._store.part(Loops).all()):
+            self._step_calls.rest()
 
     def ending(self) -> None:
         """Reports the last steps."""

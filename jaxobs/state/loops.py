@@ -52,6 +52,11 @@ MOST_AHEAD = 64.0
 REST_SECONDS = 60.0
 """A loop that made no step for so long, and for several times its usual, is at rest."""
 
+WATCHED = "<watched>"
+"""Among calls by function: which watch has seen them. The calls of a step are known if one watch saw all of them."""
+UNNAMED = "<unnamed>"
+"""Among calls by function: programs that were compiled ahead of time, and functions without a name."""
+
 Mark = tuple[int, float, float, float, float, "float | None", bool, "dict[str, int] | None"]
 """A step that has ended: the thread's number (0 the charged one), when it was entered and ended, what was apart from
 the loop by then (see `Wall.apart`), its items, whether it ended well, and the calls in it if it was looked at."""
@@ -98,7 +103,7 @@ class Loop:
         """Steps that are still to be looked at for the functions that they call."""
         self.wall = wall
         self.calls = calls
-        """How often each instrumented function has been called."""
+        """How often each function has been called, as far as that is known, and `WATCHED`."""
         self.marks: list[Mark] = []
         # Reentrant: a signal handler of the program may make a step, or ask for a snapshot, while this thread is here.
         self._lock = threads.RLock()
@@ -117,10 +122,12 @@ class Loop:
         self._told: deque[SlowStep] = deque(maxlen=MOST_SLOW)
         self._stretch = Stretch(perf_counter())
 
-    def look(self, before: Mapping[str, int]) -> dict[str, int]:
-        """Which instrumented functions were called since then, and how often: of a step that is looked at."""
+    def look(self, before: Mapping[str, int]) -> dict[str, int] | None:
+        """How often each function was called since then, in a step that is looked at; None if calls were missed."""
         self.looks -= 1
         now = self.calls()
+        if now.get(WATCHED, 0) < 0 or now.get(WATCHED) != before.get(WATCHED):
+            return None
         return {name: made - before.get(name, 0) for name, made in now.items() if made > before.get(name, 0)}
 
     # ------------------------------------------------------------------------------------- under the lock
@@ -151,7 +158,7 @@ class Loop:
         if items is not None and items >= 0:
             self._items = items + (self._items or 0)
             self._stretch.items = items + (self._stretch.items or 0)
-        if looked is not None:
+        if looked is not None and before is not None:  # the first step compiles, and its calls are not all seen
             self._looked.append(looked)
         began = entered if before is None else before[0]
         seconds = ended - began

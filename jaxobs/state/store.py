@@ -58,6 +58,8 @@ class Store:
         """Called before a snapshot; whoever samples may take a sample first, if that is cheap."""
         self.catch_up: Callable[[], None] | None = None
         """Has what programs cost read now that else is read on the slow tick."""
+        self.step_calls: Callable[[], dict[str, int]] = self.calls
+        """Returns the calls so far by function, for steps that are looked at: also those that no wrapper counts."""
         self.costs_wanted = 0
         """How many ask for the FLOPs and memory of every program, however small."""
         self.reset()

@@ -3,8 +3,8 @@
     MFU = FLOPs of a step on one device / (mean time of a step x peak FLOP/s of one device)
 
 The compiler counts the operations of a program on one device, so that the number of devices is in it already; what it
-leaves out is added (see `programs.hlo_products`). A step's are those of the instrumented functions that it calls. Where
-any part of it is not certain there is no figure, and a sentence that says why.
+leaves out is added (see `programs.hlo_products`). A step's are those of the jitted functions that it calls. Where any
+part of it is not certain there is no figure, and a sentence that says why.
 """
 
 import dataclasses
@@ -21,7 +21,7 @@ from jaxobs.facts.functions import FunctionState
 from jaxobs.facts.loops import LoopState
 from jaxobs.facts.memory import DeviceState
 from jaxobs.state.call_stats import label
-from jaxobs.state.loops import REST_SECONDS, Loops, NoLoops
+from jaxobs.state.loops import REST_SECONDS, UNNAMED, Loops, NoLoops
 
 MOST_FUNCTIONS = 1000
 MOST_PROGRAMS = 16
@@ -77,6 +77,11 @@ class ProgramFlops:
         with self._lock:
             made = self._made.get(name)
             return (None, 0) if made is None else (made.first, made.programs)
+
+    def numbers(self) -> dict[str, int]:
+        """Returns the number of programs of each function."""
+        with self._lock:
+            return {name: made.programs for name, made in self._made.items()}
 
     def work(self, calls: Mapping[str, int]) -> dict[str, float]:
         """Returns the work of these calls by function, to compare functions: FLOPs of the largest program times calls.
@@ -198,7 +203,12 @@ def _flops(
     state: LoopState, functions: Mapping[str, FunctionState], flops: ProgramFlops
 ) -> tuple[float | None, str | None]:
     if not state.calls:
-        return None, "No instrumented function was called in its steps: see `jaxobs.jit` and `--instrument`."
+        return None, "No call of a jitted function was seen in its steps."
+    if UNNAMED in state.calls:
+        return None, (
+            "Its steps call a program that was compiled ahead of time, which JAX does not name: wrap it with "
+            "`jaxobs.instrument(compiled, name=...)`."
+        )
     total = 0.0
     for name, calls in state.calls.items():
         each, why = flops.of_call(name, functions.get(name))

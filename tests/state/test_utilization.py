@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import math
 import time
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -21,6 +22,7 @@ from jaxobs.internals.hlo import products as hlo_products
 from jaxobs.loops import found_loops
 from jaxobs.loops.found_loops import FEWEST_CALLS, MOST_FOUND, FoundLoops
 from jaxobs.session import lifecycle
+from jaxobs.state.loops import UNNAMED
 from jaxobs.state.store import Store, current
 from jaxobs.state.utilization import MOST_PROGRAMS, ProgramFlops, completed
 
@@ -36,7 +38,8 @@ def _text(fun: Any, *args: Any) -> tuple[str, float]:
     return compiled.as_text(), compiled.cost_analysis()["flops"]
 
 
-def test_mfu_is_flops_over_interval_and_peak() -> None:
+@pytest.mark.parametrize("jit", [jaxobs.jit, jax.jit])
+def test_mfu_is_flops_over_interval_and_peak(jit: Callable[..., Any]) -> None:
     """Two calls a step of a program of known products, one of them in a loop of five; evaluations do not count."""
 
     jaxobs.install(peak_flops=1e9, sample_interval=60)
@@ -44,11 +47,11 @@ def test_mfu_is_flops_over_interval_and_peak() -> None:
     lifecycle._session._sampler.stop()  # samples are taken below, and at no other time
     lifecycle._session.store.freshen = None
 
-    @jaxobs.jit
+    @jit
     def train_step(x: Any) -> Any:
         return jax.lax.scan(lambda carry, _: (carry @ carry, None), x, None, length=5)[0]
 
-    @jaxobs.jit
+    @jit
     def evaluate(x: Any) -> Any:
         return x @ x @ x
 
@@ -97,7 +100,8 @@ def test_no_figure_where_any_part_of_it_is_not_certain() -> None:
     assert why([]) == "No device is known yet."
     assert "several threads" in why(threads=2)
     assert why(state=dataclasses.replace(state, ended=time.time() - 100)) == "It has made no step recently."
-    assert "No instrumented function" in why(state=dataclasses.replace(state, calls={}))
+    assert "No call of a jitted function" in why(state=dataclasses.replace(state, calls={}))
+    assert "ahead of time" in why(state=dataclasses.replace(state, calls={"f": 1.0, UNNAMED: 0.5}))
     assert why(state=dataclasses.replace(state, calls={"g": 1.0})) == "No program of `g` was observed."
     flops.see(store.record(compilation("f", time=6.0, flops=9e12, transform="transpose")))
     assert why() == f"{2e12 / (0.01 * 989.5e12):.4g}"

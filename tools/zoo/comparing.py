@@ -27,6 +27,10 @@ STALLED_SECONDS = 0.4
 turns: so much of what jaxobs calls idle, and no more, may be missing from a loop."""
 
 
+PEAK_FLOPS = "JAXOBS_PEAK_FLOPS"
+"""Setting of programs that must have an MFU."""
+
+
 @dataclass(frozen=True)
 class Said:
     """Statements of jaxobs about a program, in the terms of an `Entry`."""
@@ -38,6 +42,8 @@ class Said:
     findings: tuple[Finding, ...]
     loops: tuple[tuple[str, int | None], ...]
     """Names, and steps where all were seen: of very many short ones in a second some are not."""
+    mfu: bool
+    """Whether a loop has an MFU."""
     seconds: Mapping[str, float]
     """By the stopwatch's categories."""
     idle: float
@@ -135,6 +141,7 @@ def _said(outcomes: tuple[Outcome, ...]) -> Said:
     )
     return Said(
         causes=causes, eager=eager, findings=tuple(sorted(findings, key=str)), loops=tuple(loops),
+        mfu=any(each.get("mfu") for each in standing.get("loops") or ()),
         seconds=seconds | {"other": sum(charged.values()) - sum(seconds.values())}, idle=charged.get("idle", 0.0),
         nonfinite=any(True for _ in _of_kind(outcomes, "nonfinite")),
         verdict=min(filter(None, (each.verdict for each in outcomes)), key=VERDICTS.index, default=""),
@@ -222,6 +229,8 @@ def _loop(entry: Entry, said: Said) -> Iterator[tuple[str, str]]:
         if said.loops:
             yield "loop", f"expected none, told {said.loops}"
         return
+    if PEAK_FLOPS in entry.variables and not said.mfu:
+        yield "loop", "expected an MFU, told none"
     name, steps = said.loop(entry.loop.function) or ("", 0)
     counted = steps is None or abs(steps - entry.loop.steps) <= entry.loop.within
     if _last(name) != entry.loop.function or not counted:

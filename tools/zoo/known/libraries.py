@@ -101,7 +101,7 @@ ENTRIES = {
         causes={"train_step": {"first_call": 1}},
         loop=Loop("train", 60),
         row=ZOO_MAXTEXT,
-        variables={"DECOUPLE_GCLOUD": "TRUE"},
+        variables={"DECOUPLE_GCLOUD": "TRUE", "JAXOBS_PEAK_FLOPS": "100e9"},
         marked=False,
     ),
     # Flax NNX: built as in its tutorials, eagerly.

@@ -241,7 +241,7 @@ def came_back(course: Courses, sign: Observation) -> bool:
     """Whether the same log has steps of the job beyond those before, and then its good end."""
     did = course.get((sign.source, sign.process), ())
     after = [each for each in did if each.place > sign.place]
-    if not after or after[-1].kind != END or not _SUCCESS.search(after[-1].text):
+    if not after or after[-1].kind != END or _BADLY.search(after[-1].text):
         return False
     reached = [max((one.value or 0.0 for one in some if one.kind == PROGRESS), default=0.0)
                for some in ([each for each in did if each.place <= sign.place], after)]  # fmt: skip

@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks.incidents.scenarios import Scenario, scenarios
 from benchmarks.incidents.wrappings import WRAPPINGS, changed
+from jaxobs.ops.diagnosis.gathering.instances import column
 from jaxobs.ops.diagnosis.gathering.log_lines import parse
 
 AT = datetime.datetime(2026, 1, 31, 8, 50, tzinfo=datetime.timezone.utc)
@@ -28,6 +29,20 @@ def test_two_wrappings_are_taken_off(outer: str, inner: str) -> None:
             assert found.message == line
             is_dated = not {outer, inner} <= {"docker compose", "CRLF", "colours"}
             assert found.time == (pytest.approx(AT.timestamp(), abs=1) if is_dated else None)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("train-0-x7k2p trainer ValueError: no", "ValueError: no"),
+        ("train-0-x7k2p trainer Epoch 3 of 4", "train-0-x7k2p trainer Epoch 3 of 4"),
+        ("train-0 trainer ValueError: no", "train-0 trainer ValueError: no"),
+    ],
+)
+def test_a_line_alone_shows_that_stern_wrote_it(text: str, message: str) -> None:
+    """By the name of a pod with the suffix of Kubernetes, and an exception behind the container."""
+    found = column([text], 2026)
+    assert (text if found is None else (found.split(text) or ("", text))[1]) == message
 
 
 def test_a_programs_own_time_counts_more_than_the_shippers() -> None:

@@ -25,6 +25,7 @@ _NO_NAME = re.compile(
 """What a program counts itself, and places in its code."""
 _SUFFIX = re.compile(r"(?:-[a-z0-9]{8,10})?-(?=[a-z0-9]*[a-z])[a-z0-9]{5}$")
 """With which Kubernetes makes the names of pods unique."""
+_EXCEPTION = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Warning): ")
 _MOST_PROCESSES = 99_999
 _ADDRESS = re.compile(r"\d+\.\d+\.\d+\.\d+|.*:.*:.*")
 _MACHINE = re.compile(r"(?:host|node|ip|vm|gpu|tpu|compute|n|gke|server)?[-_.]?\d+", re.IGNORECASE)
@@ -59,14 +60,15 @@ def column(texts: Sequence[str], year: int) -> Column | None:
         return None
     found = [_NAME.match(each, without_time(each)) for each in sample]
     named = [each for each in found if each is not None]
-    least = 2 if named and _SUFFIX.search(named[0].group("name")) else _LEAST_LINES
-    if len(named) < max(least, _MOST * len(sample)):
+    of_pods = bool(named) and _SUFFIX.search(named[0].group("name")) is not None
+    if not named or len(named) < max(1 if of_pods else _LEAST_LINES, _MOST * len(sample)):
         return None
     ((shape, count),) = Counter(_shape(each.group("name")) for each in named).most_common(1)
     names = Counter(each.group("name") for each in named if _shape(each.group("name")) == shape)
-    if count < _MOST * len(sample) or 2 * len(names) > count or _NO_NAME.search(shape):
-        return None
     second = _second(named, year)
+    differ = 2 * len(names) > count and not (of_pods and second is not None)
+    if count < _MOST * len(sample) or differ or _NO_NAME.search(shape):
+        return None
     # One name before all lines is that of the only pod, where its container follows.
     return Column(shape, second) if len(names) > 1 or second is not None else None
 
@@ -83,7 +85,7 @@ def _second(named: Iterable[re.Match[str]], year: int) -> str | None:
     rests = [each.string[found.end() :] for each, found in behind if found is not None]
     of_tracebacks = (" ", "\t", "\u256d", "\u2502", "Traceback (most recent")
     logged = (parse(each, year) for each in rests[:_FEW])
-    shows = any(each.startswith(of_tracebacks) for each in rests) or any(
+    shows = any(each.startswith(of_tracebacks) or _EXCEPTION.match(each) for each in rests) or any(
         each.time is not None or each.level or each.process for each in logged
     )
     word = next(iter(words))

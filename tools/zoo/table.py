@@ -184,8 +184,18 @@ TRIED: dict[str, FirstTry] = {
     "photons_by_a_mapped_cond": FirstTry(
         "wrong", "`ok`: the account is right, and both sides of a `lax.cond` under `vmap` run"
     ),
+    "forecast_row_by_row": FirstTry("wrong", "the process crashed while its stack was read; otherwise right"),
+    "ring_of_an_ode": FirstTry("half", "`watch` for the ordinary compilation that a short run cannot do without"),
+    "samples_of_a_deque": FirstTry("right"),
+    "photons_under_vmap": FirstTry("wrong", "`ok` over a branch that is always computed"),
+    "calibrated_by_a_simulator": FirstTry("wrong", "`fix` for a simulator on the host, which is the work itself"),
+    "batches_never_full": FirstTry("half", "the eager start first, and the wait that cannot fill a batch second"),
+    "resized_for_each_crop": FirstTry("right"),
+    "spindles_at_twenty_hertz": FirstTry("half", "`watch` for the pause of a stream that comes at its own pace"),
+    "uncentred_years": FirstTry("wrong", "`watch` for the eager start, and none of trees that are too deep"),
+    "rows_of_a_compressed_file": FirstTry("right"),
 }
-"""First tries on programs that are not in the zoo: a blind round counts in full, whatever was kept of it. The last 10
+"""First tries on programs that are not in the zoo: a blind round counts in full, whatever was kept of it. The last 20
 ran on a quiet machine, the 10 before them beside other tests, the 20 before those on a quiet machine, the 34 before
 beside two to three busy programs for each core, and the 20 before beside five."""
 

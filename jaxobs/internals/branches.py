@@ -160,26 +160,28 @@ class _Costs:
 
 
 def _elements(operation: Any) -> float:
-    """Returns the operations on single numbers that an operation consists of."""
-    made = sum((_size(each.type) for each in operation.results), 0.0)
+    """Returns the operations on single numbers that an operation consists of, roughly."""
+    made = sum((math.prod(_shape(each.type)) for each in operation.results), 0.0)
+    given = [_shape(each.type) for each in operation.operands]
     if operation.name == "stablehlo.dot_general":
-        left, right = (_size(each.type) for each in operation.operands)
         # A batch of b products of n x k by k x m: left b n k, right b k m, result b n m.
-        return 2.0 * math.sqrt(left * right * made) if made else 0.0
-    if operation.name in ("stablehlo.reduce", "stablehlo.sort", "stablehlo.convolution", "stablehlo.custom_call"):
-        return max([made, *(_size(each.type) for each in operation.operands)])
+        return 2.0 * math.sqrt(made * math.prod(given[0]) * math.prod(given[1]))
+    if operation.name == "stablehlo.convolution":
+        return 2.0 * made * math.prod(given[1]) / max(given[1], default=1)  # for each output, without its channels
+    if operation.name == "stablehlo.custom_call":  # a decomposition of matrices, as a rule
+        return max([made, *(math.prod(each) * max(each, default=1) for each in given)])
+    if operation.name in ("stablehlo.reduce", "stablehlo.sort"):
+        return max([made, *map(math.prod, given)])
     return made * (_DEAR_TIMES if operation.name in _DEAR or operation.name.startswith("chlo.") else 1.0)
 
 
-def _size(kind: Any) -> float:
+def _shape(kind: Any) -> list[int]:
     shape = getattr(kind, "shape", None)
     if shape is None:
         from jax._src.lib.mlir import ir
 
-        if not ir.RankedTensorType.isinstance(kind):
-            return 0.0
-        shape = ir.RankedTensorType(kind).shape
-    return float(math.prod(max(1, each) for each in shape))
+        shape = ir.RankedTensorType(kind).shape if ir.RankedTensorType.isinstance(kind) else (0,)
+    return [max(0, each) for each in shape]
 
 
 def _turns(loop: Any) -> float | None:

@@ -51,7 +51,7 @@ class StepCalls:
         found = self._store.part(ProgramFlops).numbers()
         watched = {WATCHED: -1} if self._left <= 0 else {WATCHED: self._watched} if self._watch() else {}
         thread = get_ident()
-        for (by, name), calls in self._counts.copy().items():
+        for (by, name), calls in dict(self._counts).items():  # at once, next to other threads
             if by == thread:
                 found[name] = found.get(name, 0) + calls
         return {**found, **self._store.calls(), **watched}

@@ -61,6 +61,16 @@ def beside_as_much(chosen: Any, x: Any) -> Any:
     return expensive(mapped(chosen, x))
 
 
+def beside_a_convolution(chosen: Any, x: Any) -> Any:
+    image = x[None, None] * jnp.ones((1, 64, 1, 1))
+    many = jax.lax.conv_general_dilated(image, jnp.ones((64, 64, 3, 3)), (1, 1), "SAME")
+    return mapped(chosen, many.sum((0, 1)))
+
+
+def beside_a_decomposition(chosen: Any, x: Any) -> Any:
+    return mapped(chosen, jnp.linalg.cholesky(jnp.eye(256) + x.sum())[:8, :8])
+
+
 def beside_an_unknown_loop(chosen: Any, x: Any) -> Any:
     return mapped(chosen, solved(x))
 
@@ -83,7 +93,8 @@ def line_of(fun: Callable[..., Any], text: str) -> int:
     [
         (mapped, 0.99, 1.0), (without_operands, 0.99, 1.0), (kept, 0.99, 1.0), (one_of_three, 0.99, 1.0),
         (differentiated, 0.9, 1.0), (in_a_loop, 0.9, 1.0), (with_an_unknown_loop, 0.8, 1.0), (alike, 0.5, 0.75),
-        (beside_as_much, 0.45, 0.55), (beside_an_unknown_loop, 0.01, 0.5),
+        (beside_as_much, 0.45, 0.55), (beside_a_convolution, 0.0, 0.1), (beside_a_decomposition, 0.0, 0.1),
+        (beside_an_unknown_loop, 0.01, 0.5),
     ],
 )  # fmt: skip
 def test_the_share_of_what_an_element_may_not_need(fun: Callable[..., Any], least: float, most: float) -> None:

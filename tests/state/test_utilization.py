@@ -18,6 +18,7 @@ from jaxobs.base.config import Settings
 from jaxobs.drivers import peaks
 from jaxobs.facts.loops import LoopState
 from jaxobs.facts.memory import DeviceState
+from jaxobs.internals import executables
 from jaxobs.internals.hlo import products as hlo_products
 from jaxobs.loops import found_loops
 from jaxobs.loops.found_loops import FEWEST_CALLS, MOST_FOUND, FoundLoops
@@ -72,6 +73,13 @@ def test_mfu_is_flops_over_interval_and_peak(jit: Callable[..., Any]) -> None:
     assert loop.mean_seconds is not None and loop.peak_flops == 1e9
     assert loop.mfu == pytest.approx(2 * 5 * PRODUCT / (loop.mean_seconds * 1e9), rel=0.01)
     assert loop.mfu_unknown is None
+
+
+def test_a_program_that_only_moves_numbers_has_no_flops() -> None:
+    """XLA leaves out what is 0."""
+    compiled = jax.jit(lambda x: (x[:, 1:], x[:, :-1])).lower(jnp.eye(SIDE)).compile()
+    flops, accessed = executables.cost(compiled.runtime_executable())
+    assert flops == 0.0 and accessed is not None and accessed > 0
 
 
 def test_no_figure_where_any_part_of_it_is_not_certain() -> None:

@@ -16,7 +16,7 @@ from jaxobs.internals.programs import MAIN
 from jaxobs.internals.source_files import is_jax, is_plumbing, shown
 
 MOST_OPERATIONS = 20_000
-"""Programs with more are not looked at, which takes 20 ms at most."""
+"""Programs with more are not looked at: a microsecond for each, and ten if there is such a condition."""
 UNKNOWN_TURNS = 100.0
 """Turns of a loop whose number the program does not tell, except in a branch: the branch's share is the least."""
 _FREE = frozenset(

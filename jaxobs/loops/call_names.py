@@ -1,8 +1,9 @@
 """The names of the functions that JAX's hook after a call is called with."""
 
+import weakref
 from collections.abc import Callable
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 from jaxobs import internals
 from jaxobs.facts.compilations import EAGER
@@ -13,6 +14,29 @@ from jaxobs.state.call_stats import CallStats, label
 
 EAGER_LOOPS = {"scan": "jax.lax.scan", "while": "jax.lax.while_loop"}
 """Operations that a program may call outside any jitted function, step by step."""
+
+
+T = TypeVar("T")
+
+
+class ByFunction(dict[int, T]):
+    """What is known of objects that `jax.jit` returned, by their numbers, as long as the objects live."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._references: dict[int, weakref.ref[Any]] = {}
+
+    def keep(self, fun: Any, known: T) -> T:
+        """Keeps something about an object until the object is gone; returns it."""
+        number, references = id(fun), self._references
+
+        def gone(_: object) -> None:
+            self.pop(number, None)
+            references.pop(number, None)
+
+        references[number] = weakref.ref(fun, gone)
+        self[number] = known
+        return known
 
 
 def name(fun: Any, args: Any, kwargs: Any, above: FrameType, name_of: Callable[[CallStats], str | None]) -> str | None:

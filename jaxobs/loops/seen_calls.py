@@ -68,8 +68,7 @@ class SeenCalls:
     def forget(self) -> None:
         """Nothing was seen: in a forked child, or of another program's state."""
         self.functions: dict[str, Seen] = {}
-        self._known: dict[int, Seen] = {}
-        self._references: dict[int, weakref.ref[Any]] = {}
+        self._known: call_names.ByFunction[Seen] = call_names.ByFunction()
         self._left = FIRST_CALLS
         self._due = 0.0  # the next operation is looked at from then on
         self._granted = perf_counter()
@@ -367,12 +366,4 @@ class SeenCalls:
                     self.functions[name] = known
                     self._look()
             seen = known
-        number, known_by, references = id(fun), self._known, self._references
-
-        def gone(_: object) -> None:
-            known_by.pop(number, None)
-            references.pop(number, None)
-
-        references[number] = weakref.ref(fun, gone)
-        known_by[number] = seen
-        return seen
+        return self._known.keep(fun, seen)

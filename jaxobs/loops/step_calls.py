@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import weakref
 from collections import Counter
 from threading import get_ident
 from typing import Any
@@ -27,8 +26,7 @@ class StepCalls:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._hook = self._after_call  # always the same object, because JAX knows hooks by identity
-        self._names: dict[int, str] = {}
-        self._references: dict[int, weakref.ref[Any]] = {}
+        self._names: call_names.ByFunction[str] = call_names.ByFunction()
         self._counts: Counter[tuple[int, str]] = Counter()
         self._left = MOST_CALLS
         self._watched = 0
@@ -81,12 +79,4 @@ class StepCalls:
 
     def _meet(self, fun: Any, args: Any, kwargs: Any) -> str:
         name = call_names.name(fun, args, kwargs, sys._getframe(2), self._store.name_of)
-        number, names, references = id(fun), self._names, self._references
-
-        def gone(_: object) -> None:
-            names.pop(number, None)
-            references.pop(number, None)
-
-        references[number] = weakref.ref(fun, gone)
-        names[number] = found = UNNAMED if name is None else name
-        return found
+        return self._names.keep(fun, UNNAMED if name is None else name)

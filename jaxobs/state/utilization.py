@@ -206,8 +206,8 @@ def _flops(
         return None, "No call of a jitted function was seen in its steps."
     if UNNAMED in state.calls:
         return None, (
-            "Its steps call a program that was compiled ahead of time, which JAX does not name: wrap it with "
-            "`jaxobs.instrument(compiled, name=...)`."
+            "Its steps call a program whose function is unknown, such as one that was compiled ahead of time: wrap "
+            "that with `jaxobs.instrument(compiled, name=...)`."
         )
     total = 0.0
     for name, calls in state.calls.items():

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class ByFunction(dict[int, T]):
-    """What is known of objects that `jax.jit` returned, by their numbers, as long as the objects live."""
+    """Values by the number of an object that `jax.jit` returned, each kept as long as its object lives."""
 
     def __init__(self) -> None:
         super().__init__()

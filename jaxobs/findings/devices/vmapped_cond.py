@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from jaxobs.findings import parts
 from jaxobs.findings.cases import Case, Scene
+from jaxobs.findings.compilations.support.case import duration
 
 NAME = "vmapped_cond"
 NEEDS = Scene
@@ -16,36 +17,40 @@ LEAST_SECONDS = 5.0
 
 
 def find(scene: Scene) -> Iterator[Case]:
-    """Yields a case for each loop whose function has such a condition."""
-    snapshot = scene.snapshot
+    """Yields a case if the loop with most work has such a condition in its largest program.
+
+    Nobody can tell how many elements need the expensive branch, so the summary has an upper bound and the case no
+    seconds.
+    """
+    snapshot, loop = scene.snapshot, next(iter(scene.snapshot.loops), None)
     programs = {each.name: each.program for each in snapshot.functions}
-    total = parts.total(snapshot)
-    stepped = 0.0 if snapshot.wall is None else snapshot.wall.seconds.get("step", 0.0)
-    for loop in snapshot.loops[:1]:
-        name = max(loop.calls, key=lambda each: _flops(programs.get(each)), default=loop.name)
-        program = programs.get(name)
-        if program is None or program.select_share < LEAST_SHARE:
-            continue
-        seconds = program.select_share * stepped
-        if seconds < LEAST_SECONDS or seconds < LEAST_TIME * total:
-            continue
-        most = f", most of them of {program.select_branch}" if program.select_branch else ""
-        yield Case(
-            function=name, severity="info", where=program.select_site, seconds=seconds,
-            summary=(
-                f"`{name}` computes all branches of the condition at {program.select_site} for every element, because "
-                f"`jax.vmap` makes a selection of it. These are {parts.percent(program.select_share)} of its "
-                f"operations{most}."
-            ),
-            advice=(
-                "If few elements need the expensive branch, compute it for them only: take them out with "
-                "`jnp.nonzero(p, size=n)`, and write the results back with `.at[i].set`. `jax.lax.map` instead of "
-                "`jax.vmap` runs one branch for each element, one element after the other. If all elements take the "
-                "same branch, keep the condition outside of `jax.vmap`. If most elements need that branch, there is "
-                "nothing to fix."
-            ),
-            data={"share": program.select_share, "branch": program.select_branch},
-        )  # fmt: skip
+    if loop is None or snapshot.wall is None:
+        return
+    name = max(loop.calls, key=lambda each: _flops(programs.get(each)), default=loop.name)
+    program, total = programs.get(name), parts.total(snapshot)
+    if program is None or program.select_share < LEAST_SHARE:
+        return
+    seconds = program.select_share * snapshot.wall.seconds.get("step", 0.0)
+    if seconds < max(LEAST_SECONDS, LEAST_TIME * total):
+        return
+    most = f" Most of them belong to {program.select_branch}." if program.select_branch else ""
+    yield Case(
+        function=name, severity="info", where=program.select_site,
+        summary=(
+            f"`{name}` computes all branches of the condition at {program.select_site} for every element, because "
+            f"`jax.vmap` makes a selection of it. An element that takes the cheapest branch does not need "
+            f"{parts.percent(program.select_share)} of the operations, which take up to {duration(seconds)} so far, "
+            f"{parts.percent(seconds / total)} of the time since the first step.{most}"
+        ),
+        advice=(
+            "If few elements need the expensive branch, compute it for them only: take them out with "
+            "`jnp.nonzero(p, size=n)`, and write the results back with `.at[i].set`. `jax.lax.map` instead of "
+            "`jax.vmap` runs one branch for each element, one element after the other. If all elements take the "
+            "same branch, keep the condition outside of `jax.vmap`. If most elements need that branch, there is "
+            "nothing to fix."
+        ),
+        data={"share": program.select_share, "most_seconds": round(seconds, 3), "branch": program.select_branch},
+    )  # fmt: skip
 
 
 def _flops(program: object) -> float:

@@ -21,6 +21,9 @@ NO_EXIT = "the log of the process ends without an exit"
 """The text of the last that an event log says of a process that did not say that it ends."""
 FORMER = "former"
 """Field of the data of a sample of a process that was replaced: when its life was over."""
+BEFORE, AGAIN = "before", "again"
+"""Fields of the data of a last line: the lines before it, each behind its number; how often the process said it again,
+with other digits."""
 INTERNAL = "internal:"
 """Begins the name of an event that is a failure of jaxobs itself, which no program ends of."""
 RAISED, FATAL = "raised", "fatal"
@@ -221,7 +224,7 @@ def went_on(course: Courses, sign: Observation) -> Observation | None:
 
 def had_ended(course: Courses, sign: Observation) -> bool:
     """Whether the process had ended as it should, and what it says behind that is about how it goes away."""
-    before = [each for each in course.get((sign.source, sign.process), ()) if each.place < sign.place]
+    before = [each for each in course.get((sign.source, sign.process), ()) if each.place <= sign.place]
     return bool(before) and max(before, key=lambda each: each.place).kind == END
 
 

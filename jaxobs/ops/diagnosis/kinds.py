@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib import resources
 
 from jaxobs.ops.diagnosis import api_changes, tracebacks
-from jaxobs.ops.diagnosis.evidence import RAISED, Observation, clean
+from jaxobs.ops.diagnosis.evidence import BEFORE, RAISED, Observation, clean
 from jaxobs.ops.diagnosis.knowledge import Raised
 
 MOST_CAPTURED = 120
@@ -52,7 +52,7 @@ class Kind:
             return None
         message = tracebacks.message(observation) or observation.quoted
         if observation.name != RAISED:
-            message = f"{message}\n{observation.data.get('next', '')}"
+            message = f"{observation.data.get(BEFORE, '')}\n{message}\n{observation.data.get('next', '')}"
         found = re.search(self.about, message)
         if found is None:
             return None

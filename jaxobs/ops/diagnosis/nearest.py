@@ -16,7 +16,18 @@ from importlib import resources
 from itertools import islice
 from typing import Any
 
-from jaxobs.ops.diagnosis.evidence import EVENT, FATAL, LAST, RAISED, SAID, Evidence, courses, had_ended, went_on
+from jaxobs.ops.diagnosis.evidence import (
+    BEFORE,
+    EVENT,
+    FATAL,
+    LAST,
+    RAISED,
+    SAID,
+    Evidence,
+    courses,
+    had_ended,
+    went_on,
+)
 from jaxobs.ops.diagnosis.result import KnownIncident
 
 DATA = "incidents.jsonl.gz"
@@ -50,7 +61,7 @@ def words(evidence: Evidence) -> Counter[str]:
     lines: dict[str, int] = {}
     shown = (each for each in evidence.of_kind(SAID, EVENT, LAST) if not each.name.startswith("unsaved:"))
     for each in islice(shown, _MOST_LINES):
-        before = (line.partition(" ")[2] for line in each.data.get("before", "").split("\n"))
+        before = (line.partition(" ")[2] for line in each.data.get(BEFORE, "").split("\n"))
         for text in (each.text, *before):
             lines[text] = max(lines.get(text, 0), 1 + (each.name == RAISED))
     return Counter(word for line, weight in lines.items() for word in words_of(line) * weight)

@@ -36,11 +36,9 @@ def began(
         return min([each for each in (*earlier, one.time) if each is not None], default=None)
     if one.time is None:
         return _by_others(known, one, evidence)
-    if one.kind != LINE:
-        return one.time
-    if known.impact == STUCK and (step := _last_step(one, course)) is not None:
+    if known.impact == STUCK and one.kind in (LINE, LAST) and (step := _last_step(one, course)) is not None:
         return step
-    return one.time - _waited(one.text)
+    return one.time - _waited(one.text) if one.kind == LINE else one.time
 
 
 def _by_others(known: Knowledge, one: Observation, evidence: Evidence) -> float | None:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from jaxobs.ops.diagnosis.evidence import (
+    AGAIN,
+    BEFORE,
     END,
     FATAL,
     LAST,
@@ -23,7 +25,7 @@ from jaxobs.ops.diagnosis.gathering.collected import entries
 from jaxobs.ops.diagnosis.gathering.instances import Column, column
 from jaxobs.ops.diagnosis.gathering.literals import gate
 from jaxobs.ops.diagnosis.gathering.log_lines import LogLine, parse_all
-from jaxobs.ops.diagnosis.gathering.log_times import either, of_the_past
+from jaxobs.ops.diagnosis.gathering.log_times import either, nearest, of_the_past
 from jaxobs.ops.diagnosis.gathering.paces import Memory, Pace
 from jaxobs.ops.diagnosis.gathering.pytest_output import as_python
 from jaxobs.ops.diagnosis.gathering.traced import (
@@ -62,6 +64,8 @@ _BAR = re.compile(r"\d%\|.{0,200}\d/\d+ \[\d+:\d\d")
 """A bar of tqdm. It goes to the standard error, which collectors call an error."""
 _SERVED = re.compile(r"(?:generation throughput: |gen throughput \(token/s\): )(?=\d*[1-9])")
 """A server that generates. It has no number."""
+_WAITING = re.compile(r"\b[Ww]aiting (?:for|on)\b")
+"""A line that has it may name the step that waits, which is not made yet."""
 _START = re.compile(either("starts"))
 _END = re.compile(either("ends"))
 _EDGES = gate((_START.pattern, _END.pattern))
@@ -160,7 +164,9 @@ def read(
                     if not message:
                         continue
                     line = replace(line, message=message)
-                if process in bare and (
+                if process in bare and _LAUNCHER_SAYS.search(line.message):
+                    bare[process] = [replace(bare[process][0], data={**bare[process][0].data, "ended": "yes"})]
+                elif process in bare and (
                     _progress(line) or not _goes_on(bare[process], bare[process][0].place, 0, number, line)
                 ):
                     del bare[process]
@@ -225,6 +231,13 @@ def _with_next(one: Observation, following: str, name: str = "next") -> Observat
     return replace(one, data={**one.data, name: text})
 
 
+_LAUNCHER_SAYS = re.compile(
+    r"\bexit(?:ed)?(?: with)?(?: status| code)? ?[:=]? ?[1-9]|non-zero exit status|`conda run .{1,300}failed|"
+    r"^make(?:\[\d+\])?: \*\*\* .{1,200} Error \d"
+)
+"""What started the program says that it ended by a fault."""
+
+
 def _goes_on(found: list[Observation], place: int, index: int, number: int, line: LogLine) -> bool:
     """Returns whether the message of an exception goes on with a line, which is kept with its first one then."""
     first = found[index]
@@ -243,7 +256,10 @@ def _dated(reading: _Reading, line: LogLine) -> LogLine:
     if line.time is None:
         return line
     if line.yearless:
-        line = replace(line, time=of_the_past(line.time, reading.modified))
+        dated = reading.dated
+        line = replace(
+            line, time=of_the_past(line.time, reading.modified) if dated is None else nearest(line.time, dated)
+        )
     elif reading.dated is None:
         reading.dated = line.time
     if line.time is not None and (job := cancelled_job(line.message)):
@@ -329,12 +345,18 @@ def _observed(
 
 
 def _last(before: Observation | None, last: Observation) -> Observation:
-    """The last line, with those before it that no step parts from it."""
+    """The last line, with those before it that no step parts from it.
+
+    A line that differs from the one before only in its digits takes the place of that, and is counted.
+    """
     if before is None:
         return last
+    if _DIGITS.sub("0", before.text) == _DIGITS.sub("0", last.text):
+        again = str(int(before.data.get(AGAIN, "0")) + 1)
+        return replace(last, data={**last.data, BEFORE: before.data.get(BEFORE, ""), AGAIN: again})
     text = " ".join(before.text[:MOST_CODE].split())
-    said = [*before.data.get("before", "").split("\n"), f"{before.place} {text}"][-LAST_WORDS:]
-    return replace(last, data={**last.data, "before": "\n".join(said)})
+    said = [*before.data.get(BEFORE, "").split("\n"), f"{before.place} {text}"][-LAST_WORDS:]
+    return replace(last, data={**last.data, BEFORE: "\n".join(said)})
 
 
 def _shown(reading: _Reading, message: str, may_show: Callable[[str], Sequence[int]]) -> list[int]:
@@ -358,7 +380,7 @@ def _progress(line: LogLine) -> tuple[float | None] | None:
     """The number of the step that a line is about, None for progress without one; nothing if it is about none."""
     if line.level in ("E", "F") and not _BAR.search(line.message):
         return None
-    if step := _STEP.search(line.message):
+    if (step := _STEP.search(line.message)) and not _WAITING.search(line.message):
         return (float(next(each for each in step.groups() if each is not None)),)
     return (None,) if _SERVED.search(line.message) else None
 

@@ -164,14 +164,45 @@ def _are_few_requests(evidence: Evidence, sign: Observation) -> bool:
     )  # fmt: skip
 
 
+_COMPILED_AGAIN = re.compile(r"Finished XLA compilation of (?:jit\()?([\w.<>-]+)\)? in ")
+_REQUEST_FAILED = re.compile(
+    r"\b(?:GET|POST|PUT) /\S* .{0,40}\b50[34]\b|[Rr]ead timed out|[Dd]eadline\b.{0,30}exceeded|[Qq]ueue (?:is )?full|"
+    r"[Rr]equest\b.{0,60}\btime(?:d )?out|[Tt]imeout\b.{0,30}\brequest"
+)
+"""A request took too long, or came while others did."""
+_LEAST_FAILED, _LEAST_COMPILED = 3, 3
+
+
+def _during_requests(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
+    """Returns the signs: compilations in a log only if requests fail while one function compiles again and again."""
+    told = [each for each in signs if each.kind == LINE]
+    failed = [each for each in told if _REQUEST_FAILED.search(each.text)]
+    compiled: defaultdict[tuple[str, str, str], list[Observation]] = defaultdict(list)
+    for each in told:
+        found = _COMPILED_AGAIN.search(each.text)
+        if found is not None and any(_began_no_later(one, each) for one in failed):
+            compiled[each.source, each.process, found.group(1)].append(each)
+    enough = len(failed) >= _LEAST_FAILED
+    kept = [each for same in compiled.values() if enough and len(same) >= _LEAST_COMPILED for each in same]
+    return [each for each in signs if each.kind != LINE or each in kept]
+
+
+def _began_no_later(one: Observation, other: Observation) -> bool:
+    if one.source == other.source or one.time is None or other.time is None:
+        return one.source == other.source and one.place < other.place
+    return one.time <= other.time
+
+
 FUNCTIONS: Mapping[str, Functions] = {
     "compile_failed": {"narrow": _of_a_check},
     "compile_stuck": {"ordinary": _is_short_compilation},
     "recompilation": {"narrow": _again, "ordinary": _is_usual},
-    "cold_requests": {"ordinary": _are_few_requests},
+    "cold_requests": {"narrow": _during_requests, "ordinary": _are_few_requests},
 }
 PARTS: Mapping[str, str] = {
     "findings": _PATTERNS,
+    "compiled_again": _COMPILED_AGAIN.pattern,
     "compiling": _COMPILING.pattern,
+    "request_failed": _REQUEST_FAILED.pattern,
     "traced_again": _TRACED_AGAIN.pattern,
 }

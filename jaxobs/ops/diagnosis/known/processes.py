@@ -1,14 +1,12 @@
 """Functions for the faults between the processes of a job."""
 
-import bisect
-import itertools
 import re
-import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from jaxobs.findings.fleet.straggler import LEAST_SECONDS, SLOWER
-from jaxobs.ops.diagnosis import counters
+from jaxobs.ops.diagnosis import counters, step_times
 from jaxobs.ops.diagnosis.evidence import (
+    AGAIN,
+    BEFORE,
     END,
     EVENT,
     LAST,
@@ -16,6 +14,7 @@ from jaxobs.ops.diagnosis.evidence import (
     METRIC,
     PROGRESS,
     RAISED,
+    SKEW,
     START,
     Evidence,
     Observation,
@@ -42,13 +41,32 @@ _HUNG = re.compile(
 """How a log says that a process was ended from outside, or was still at something after its time."""
 
 
+_LEAST_REPEATED = 2
+"""Times that a process says again that it waits."""
+
+
 def _hung(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
-    """Returns signs that are a log's last line, or behind which somebody ended the processes."""
-    ends = [each for each in evidence.observations if each.kind in (LINE, LAST) and _HUNG.search(each.text)]
+    """Returns signs behind which a log ends, says again and again that the process waits, or tells of its end by force.
+
+    A process that makes steps behind the sign is not hung, except for the step that it is at.
+    """
+    ends = [
+        each
+        for each in evidence.observations
+        if (each.kind in (LINE, LAST) and _HUNG.search(each.text))
+        or (each.kind == LAST and int(each.data.get(AGAIN, "0")) >= _LEAST_REPEATED and _WAITS.search(each.text))
+    ]
     return [
-        each for each in signs
-        if each.kind == LAST or any(end.source == each.source and end.place > each.place for end in ends)
+        each
+        for each in signs
+        if each.kind == LAST
+        or (any(_is_behind(end, each) for end in ends)
+            and sum(_is_behind(step, each) for step in evidence.of_kind(PROGRESS)) <= 1)
     ]  # fmt: skip
+
+
+def _is_behind(one: Observation, sign: Observation) -> bool:
+    return one.source == sign.source and one.place > sign.place
 
 
 _GATHERS = (
@@ -69,9 +87,47 @@ def _apart(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation
     return [each for each in signs if each not in gathers and each not in stacks]
 
 
+_LOOP_OVER = re.compile(
+    r"\b(?i:exhausted|(?:epoch|pass|loop)\b.{0,40}\b(?:finished|done|completed?|over|ended)|"
+    r"(?:finished|completed|end of|done with) (?:\w+ ){0,2}(?:data|epoch|shard|pass|batches|loop)|"
+    r"(?:out of|no more|ran out of) (?:\w+ )?(?:data|batches|examples|files|samples))\b"
+)
+"""How a process says that it has left the loop of its steps."""
+_LEAST_HELD, _TIMES_HELD = 10.0, 10.0
+"""Seconds, and multiple of the longest pause between steps, for which a process of a job makes no step."""
+
+
 def _left(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
-    """Returns the signs if no process raised an error, by which it would have left its program, too."""
-    return [] if any(each.name == RAISED for each in evidence.observations) else list(signs)
+    """Returns the signs if no process raised an error, by which it would have left its program, too.
+
+    The last line of a process is a sign if it left its loop, and another one rests since the same step in it.
+    """
+    if any(each.name == RAISED for each in evidence.observations):
+        return []
+    inside = [each for each in evidence.of_kind(LAST) if _is_held(each) and not _left_its_loop(each)]
+    return [
+        each
+        for each in signs
+        if each.kind != LAST
+        or (_is_held(each) and _left_its_loop(each) and any(_rest_together(each, other) for other in inside))
+    ]
+
+
+def _left_its_loop(last: Observation) -> bool:
+    return _LOOP_OVER.search(f"{last.data.get(BEFORE, '')}\n{last.text}") is not None
+
+
+def _is_held(last: Observation) -> bool:
+    rested = _number(last, "since_last_step")
+    return _number(last, "steps") >= _LEAST_STEPS and rested > max(_LEAST_HELD, _TIMES_HELD * _number(last, "pause"))
+
+
+def _rest_together(one: Observation, other: Observation) -> bool:
+    """Whether two processes made their last steps at the same time, as far as their clocks tell."""
+    if one.time is None or other.time is None or one.process == other.process:
+        return False
+    own, others = one.time - _number(one, "since_last_step"), other.time - _number(other, "since_last_step")
+    return abs(own - others) <= SKEW
 
 
 def _waits(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
@@ -95,7 +151,6 @@ def _has_stalled(evidence: Evidence, last: Observation) -> bool:
     return not ended and float(last.data["steps"]) >= _LEAST_STEPS and float(last.data["since_last_step"]) > pause
 
 
-_ALL_STEPS = "jax_steps_total"
 _LEAST_REST, _TIMES_OF_REST = 900.0, 20.0
 """Seconds, and multiple of the longest rest before, in which a counter does not rise, as in JaxStepsStalled."""
 _AT_WORK = 0.5
@@ -104,12 +159,12 @@ _AT_WORK = 0.5
 
 def _makes_steps(evidence: Evidence, sign: Observation) -> bool:
     """Whether the steps that a counter counts go on, or the process does something else since the last of them."""
-    if sign.name != _ALL_STEPS:
+    if sign.name != step_times.ALL_STEPS:
         return False
     resting, longest = counters.rest(sign)
     if resting < max(_LEAST_REST, _TIMES_OF_REST * longest):
         return True
-    other_loops = counters.samples(evidence, sign, _ALL_STEPS)
+    other_loops = counters.samples(evidence, sign, step_times.ALL_STEPS)
     if any(counters.rest(each)[0] < _LEAST_REST for each in other_loops if each is not sign):
         return True
     working = sum(
@@ -260,120 +315,21 @@ def _outside(evidence: Evidence, signs: Sequence[Observation]) -> list[Observati
     ]
 
 
-_STEPS, _STEP_SECONDS = "jax_step_seconds_count", "jax_step_seconds_sum"
-_SECONDS = (_STEP_SECONDS, counters.TIME)
-_RUN = "jax_run_info"
-_LEAST_PEERS = 2
-"""Of two processes, either may be the unusual one."""
-_LEAST_MEASURED = 50
-"""Over fewer, the first ones count too much."""
-_FIRST = "0"
-"""Process 0 evaluates and saves for all: a mean does not tell its pauses from slow steps, and the finding does."""
-_WINDOWS, _WINDOW = 3, 600.0
-"""Windows in a row, at the end of a history, and the seconds of each."""
-_Key = tuple[str | None, ...]
-
-
-def _whose(sample: Observation) -> _Key:
-    """By its address, where there is one: the sample that has the number of a process is named by that."""
-    return sample.source, sample.data.get("instance", sample.process), *counters.job(sample)
-
-
-def _loops(evidence: Evidence) -> Iterator[tuple[_Key, str, Observation, tuple[float, ...]]]:
-    """Each loop of a process of several: what its job has in common, its number, its seconds and its step times."""
-    processes, runs = ({_whose(each): each.data for each in evidence.metric(name)} for name in (counters.PROCESS, _RUN))
-    for loop, seconds, steps in (*_of_loops(evidence), *_of_processes(evidence)):
-        whose = _whose(seconds)
-        several = processes.get(whose, {}).get("process_count", "")
-        if several.isdecimal() and int(several) > _LEAST_PEERS:
-            where = seconds.source if seconds.history else None
-            run = runs.get(whose, {}).get("run_id")
-            key = (loop, several, where, *counters.job(seconds)[:-1], run)
-            yield key, processes[whose].get("process_index", ""), seconds, _step_times(seconds, steps)
-
-
-def _of_loops(evidence: Evidence) -> Iterator[tuple[str | None, Observation, Observation]]:
-    """Loops whose steps are measured one by one: their names, seconds and numbers of steps."""
-    counts = {(*_whose(each), each.data.get("loop")): each for each in evidence.metric(_STEPS)}
-    for each in evidence.metric(_STEP_SECONDS):
-        loop = each.data.get("loop")
-        if (*_whose(each), loop) in counts:
-            yield loop, each, counts[*_whose(each), loop]
-
-
-def _of_processes(evidence: Evidence) -> Iterator[tuple[str | None, Observation, Observation]]:
-    """Processes with a single loop, by the time that they spent in steps."""
-    counts: dict[_Key, list[Observation]] = {}
-    for each in evidence.metric(_ALL_STEPS):
-        counts.setdefault(_whose(each), []).append(each)
-    for each in evidence.metric(counters.TIME):
-        loops = counts.get(_whose(each), [])
-        if each.data.get("category") == "step" and len(loops) == 1:
-            yield None, each, loops[0]
-
-
-def _step_times(seconds: Observation, steps: Observation) -> tuple[float, ...]:
-    """Seconds of a step: over the whole time, or in each of the last windows of a history, the latest first."""
-    if not steps.value or steps.value < _LEAST_MEASURED or seconds.value is None:
-        return ()
-    if not seconds.history:
-        return (seconds.value / steps.value,)
-    end = seconds.history[-1][0]
-    found = []
-    for number in range(int((end - seconds.history[0][0]) // _WINDOW)):
-        taken, made = (_grown(each, end - (number + 1) * _WINDOW, end - number * _WINDOW) for each in (seconds, steps))
-        if taken <= 0 or made <= 0:
-            break
-        found.append(taken / made)
-    return tuple(found) if len(found) >= _WINDOWS else ()
-
-
-def _grown(counter: Observation, begin: float, end: float) -> float:
-    times = [at for at, _ in counter.history]
-    first, last = bisect.bisect_left(times, begin), bisect.bisect_right(times, end) - 1
-    return counter.history[last][1] - counter.history[first][1] if first < last else 0.0
-
-
-def _slow_windows(evidence: Evidence) -> Mapping[int, int]:
-    """In how many windows up to now the steps of a process took longer than its peers', by the identity of its sum."""
-    jobs: dict[_Key, list[tuple[str, Observation, tuple[float, ...]]]] = {}
-    for key, process, seconds, times in _loops(evidence):
-        if times:
-            jobs.setdefault(key, []).append((process, seconds, times))
-    found = {}
-    for members in jobs.values():
-        if len({process for process, _, _ in members}) < len(members):
-            continue  # of several runs, with nothing that tells them apart
-        usual: list[float] = []
-        for number in range(max(len(times) for _, _, times in members)):
-            known = [times[number] for _, _, times in members if len(times) > number]
-            if len(known) <= _LEAST_PEERS:
-                break
-            usual.append(statistics.median(known))
-        for process, seconds, times in members:
-            if process == _FIRST:
-                continue
-            pairs = zip(times, usual, strict=False)
-            slow = itertools.takewhile(lambda pair: pair[0] > max(SLOWER * pair[1], pair[1] + LEAST_SECONDS), pairs)
-            found[id(seconds)] = len(list(slow))
-    return found
-
-
 def _behind(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
     """Returns the step times that are longer than the peers'."""
-    slow = _slow_windows(evidence)
+    slow = step_times.slow_windows(evidence)
     return [
         each
         for each in signs
-        if each.name not in _SECONDS or slow.get(id(each), 0) >= (_WINDOWS if each.history else 1)
+        if each.name not in step_times.SECONDS or slow.get(id(each), 0) >= (step_times.WINDOWS if each.history else 1)
     ]
 
 
 def _since_window(evidence: Evidence, sign: Observation) -> float | None:
     """Returns the moment since which step times with a history are longer."""
-    if sign.name not in _SECONDS or not sign.history:
+    if sign.name not in step_times.SECONDS or not sign.history:
         return sign.time
-    return sign.history[-1][0] - _WINDOW * _slow_windows(evidence).get(id(sign), 0)
+    return sign.history[-1][0] - step_times.WINDOW * step_times.slow_windows(evidence).get(id(sign), 0)
 
 
 FUNCTIONS: Mapping[str, Functions] = {

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from jaxobs.ops.diagnosis import kinds, tracebacks
-from jaxobs.ops.diagnosis.evidence import AFTERMATH, END, EVENT, LINE, METRIC, Evidence, Observation
+from jaxobs.ops.diagnosis.evidence import AFTERMATH, BEFORE, END, EVENT, LINE, METRIC, Evidence, Observation
 from jaxobs.ops.diagnosis.knowledge import Functions
 from jaxobs.ops.diagnosis.known.storage import DAMAGED
 
@@ -65,8 +65,10 @@ _ANSWERED = re.compile(r"HTTP/[12]\.[01]\S{0,8}\" 500\b|\"POST \S{1,200} HTTP/[1
 """A server told its client of it, or answers the next request: it goes on."""
 
 
-def _says_what_to_do(raised: Observation) -> bool:
-    """Whether a message needs no traceback: its kind is known, and it says itself what to do about it."""
+def _is_told(raised: Observation) -> bool:
+    """Whether an exception needs no traceback: a launcher tells of its end, or its message says what to do about it."""
+    if "ended" in raised.data:
+        return True
     return bool(tracebacks.remedy(raised)) and kinds.found("program_error", [raised]) is not None
 
 
@@ -77,7 +79,7 @@ def _uncaught(evidence: Evidence, signs: Sequence[Observation]) -> list[Observat
         for each in signs
         if not each.text.startswith(_ENDS)
         and "caught" not in each.data
-        and ("bare" not in each.data or _says_what_to_do(each))
+        and ("bare" not in each.data or _is_told(each))
         and ("lasts" in each.data or not _ANSWERED.search(each.data.get("next", "")))
         and not re.search(DAMAGED, each.text)
         and (each.kind != EVENT or each.data.get("uncaught") == "yes")
@@ -124,7 +126,7 @@ def _ended_in_trouble(last: Observation, known: set[tuple[str, int]]) -> bool:
     if last.level in ("I", "D"):
         return False
     trouble = False
-    for place, _, text in (each.partition(" ") for each in last.data.get("before", "").split("\n")):
+    for place, _, text in (each.partition(" ") for each in last.data.get(BEFORE, "").split("\n")):
         if _ERROR.search(text) and not _HARMLESS.search(text):
             # A known exception also explains the traceback above it.
             trouble = (last.source, int(place)) not in known

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import bisect
 import itertools
+import math
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -135,7 +136,8 @@ class Floor:
         if len(points) <= least or self._in_known_cycle(points[-1].value):
             return None
         function = _driver(points, calls)
-        points = _from_first_calls(points, function)
+        if least > LIKELY_RISES or function in points[0].calls:
+            points = _from_first_calls(points, function)
         if len(points) <= least:
             return None
         if function is None:
@@ -215,10 +217,13 @@ def _driver(points: list[Point], least: int) -> str | None:
             continue
         rates = []
         for before, after in itertools.pairwise(points):
+            if function not in before.calls:
+                continue  # a loop whose calls were not known yet
             between = _made(before, after.calls, function)
-            rates.append((after.value - before.value) / between if between else float("inf"))
+            rates.append((after.value - before.value) / between if between else math.inf)
+        rates = rates or [(points[-1].value - points[0].value) / made]
         middle = statistics.median(rates)
-        if middle == float("inf") or middle <= 0:
+        if middle == math.inf or middle <= 0:
             continue
         spread = statistics.median(abs(rate - middle) for rate in rates) / middle
         rank = (round(spread, 2), made, function)
@@ -244,11 +249,13 @@ def _is_phase(since: Point, calls: Mapping[str, int]) -> bool:
 
 def _keeps_pace(points: list[Point], function: str | None, least: float) -> bool:
     """Returns whether it grew about as fast in the second half as in the first, by calls where they are known."""
+    first, last = points[0], points[-1]
 
     def place(point: Point) -> float:
-        return point.calls.get(function, 0) if function is not None else point.sample
+        if function is None:
+            return point.sample
+        return point.calls.get(function, 0) if function in first.calls else point.time
 
-    first, last = points[0], points[-1]
     if place(last) <= place(first):
         return False
     half = (place(first) + place(last)) / 2

@@ -114,10 +114,11 @@ class Leaks:
     def see(self, sample: Sample) -> Iterable[tuple[Finding, bool]]:
         """Takes in a sample; the findings that last or have just ended, and whether each is news."""
         now = Point(self._number, sample.time, 0.0, sample.calls)
+        before = None if self._latest is None else self._latest[1]
         self._number += 1
         self._latest = sample, now
         for watched in self._kinds:
-            watched.take(sample, now)
+            watched.take(sample, now, before)
             yield from watched.findings(sample, now)
 
     def tells(self, key: Hashable) -> bool:
@@ -159,7 +160,7 @@ class _Watched:
     def tells(self, key: Hashable) -> bool:
         return any(key in case.runs for case in self._cases)
 
-    def take(self, sample: Sample, now: Point) -> None:
+    def take(self, sample: Sample, now: Point, before: Point | None) -> None:
         values = dict(self._kind.series(sample))
         self._there = tuple(values)
         for key in [key for key in self._floors if key not in values]:
@@ -171,8 +172,8 @@ class _Watched:
             floor = self._floors.get(key)
             if floor is None:
                 floor = self._floors[key] = Floor()
-                if now.sample and value is not None:
-                    floor.take(Point(now.sample - 1, now.time, 0.0, now.calls))
+                if before is not None and value is not None:
+                    floor.take(before)
             if value is not None:
                 floor.take(Point(now.sample, now.time, value, now.calls))
 

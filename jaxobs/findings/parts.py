@@ -1,6 +1,7 @@
 """Parts of a process's time: work, what is ordinary besides, and what lies beyond that, with its place."""
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -93,7 +94,9 @@ def _span(seconds: Mapping[str, float], first: str, snapshot: Snapshot, of: str 
     rest = {name: seconds.get(name, 0.0) for name in LABELS}
     rest["compile"] += seconds.get("trace", 0.0) + seconds.get("cache_load", 0.0)
     ordinary = {name: _ordinary(name, bool(worked), snapshot) for name in rest}
-    short = sum(spent for name, spent in rest.items() if ordinary[name] == SHORT)
+    kept = pace(snapshot)
+    rest_beside = {name: spent * (1.0 - kept.get(name, 0.0)) for name, spent in rest.items()}
+    short = sum(spent for name, spent in rest_beside.items() if ordinary[name] == SHORT)
     each_step = {
         line.category
         for loop in snapshot.loops
@@ -101,12 +104,21 @@ def _span(seconds: Mapping[str, float], first: str, snapshot: Snapshot, of: str 
         if line.seconds > EACH_STEP and line.steps >= FEWEST_STEPS and not line.paces
     }
     beyond = {
-        each: rest[each]
+        each: rest_beside[each]
         for each, most in ordinary.items()
-        if (short if most == SHORT else rest[each]) > most or (most == SHORT and each in each_step)
+        if (short if most == SHORT else rest_beside[each]) > most or (most == SHORT and each in each_step)
     }
     whole = f"the time since the first {first}" if worked else "the time"
     return Span(of=of or whole, first=first, total=total, worked=worked, rest=rest, beyond=beyond)
+
+
+def pace(snapshot: Snapshot) -> dict[str, float]:
+    """Returns the share of each category in which loops slept to keep their pace, which is ordinary."""
+    seconds = {} if snapshot.wall is None else snapshot.wall.seconds
+    slept: defaultdict[str, float] = defaultdict(float)
+    for line in (each for loop in snapshot.loops for each in loop.lines if each.keeps_pace):
+        slept[line.category] += line.seconds
+    return {name: min(1.0, spent / seconds[name]) for name, spent in slept.items() if seconds.get(name)}
 
 
 def account(wall: TimeState, loops: Sequence[LoopState] = ()) -> Account:

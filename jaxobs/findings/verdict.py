@@ -28,7 +28,8 @@ TINY_SHARE = 0.001
 """Share of the time since a finding began below which it is worth knowing only: 4 s, from an hour later on."""
 
 MINOR_SHARE = 0.02
-"""Share of the time below which lost seconds count for less than memory that fills up."""
+"""Share of the time below which lost seconds count for less than memory that fills up; of what is lost once, a share
+that an account may lack."""
 
 ONCE = frozenset({
     "costly_recompilations", "eager_initialization", "two_shardings_at_start", "weak_type_at_start",
@@ -37,7 +38,8 @@ ONCE = frozenset({
 ONCE_SECONDS = 60.0
 """... which are worth fixing first from so many seconds on, or from the share that an account may lack."""
 _BUILDS = {eager_initialization.NAME}
-"""Kinds that are an ordinary start, with which the verdict stays `ok`, if they cost less than an account may lack."""
+"""Kinds that are an ordinary start, of whatever share of a short run. The verdict stays `ok` if they cost less than an
+account may lack."""
 
 LARGE_BYTES = 2**30
 """Memory that counts for more than lost time."""
@@ -105,7 +107,8 @@ def _severity(finding: Finding, seconds: float | None, share: float | None, age:
     small = seconds is not None and seconds < SMALL_SECONDS and (share is None or share < SMALL_SHARE)
     small = small or (seconds is not None and share is not None and seconds < TINY_SHARE * age)
     once = finding.finding in ONCE and seconds is not None and seconds < ONCE_SECONDS
-    small = small or (once and share is not None and share < 1.0 - parts.ACCOUNTED)
+    # A short run is a start for the most part.
+    small = small or (once and (finding.finding in _BUILDS or (share is not None and share < 1.0 - parts.ACCOUNTED)))
     return "info" if severity == "warning" and small and not finding.bytes else severity
 
 
@@ -194,7 +197,8 @@ def _rank(entry: VerdictFinding) -> tuple[int, int, float, int, float, int, str]
     """Severity, then much memory, then much of the time, then memory, then seconds, then how often."""
     cost = entry.cost
     size, seconds = cost.bytes or 0, cost.seconds or 0.0
-    much = 0.0 if cost.share is not None and cost.share < MINOR_SHARE else seconds
+    least = 1.0 - parts.ACCOUNTED if entry.id.partition("-")[0] in ONCE else MINOR_SHARE
+    much = 0.0 if cost.share is not None and cost.share < least else seconds
     return (
         SEVERITIES.index(entry.severity), -max(0, size - LARGE_BYTES), -much, -size, -seconds,
         -(cost.count or 0), entry.id,
@@ -241,8 +245,14 @@ def _on_time(snapshot: Snapshot) -> Verdict:
     elif whole.share < parts.ACCOUNTED:
         most = sorted([*whole.worked.items(), *whole.rest.items()], key=lambda item: -item[1])[:3]
         listed = ", ".join(f"{parts.LABELS.get(name, name)} {duration(seconds)}" for name, seconds in most if seconds)
-        told = f"{duration(whole.total)} since the first {whole.first}, of which {listed}"
+        told = f"{duration(whole.total)} since the first {whole.first}, of which {listed}{_kept(whole, snapshot)}"
     return Verdict(verdict="ok", headline=f"Nothing to fix: {told}.", account=account)
+
+
+def _kept(span: parts.Span, snapshot: Snapshot) -> str:
+    """Returns a clause on the `sleep` with which a loop keeps its pace; "" if there is none."""
+    slept = sum(share * span.rest.get(name, 0.0) for name, share in parts.pace(snapshot).items())
+    return f", {duration(slept)} of the time in the `sleep` that keeps the loop's pace" if slept else ""
 
 
 def _between(span: parts.Span, snapshot: Snapshot) -> str:

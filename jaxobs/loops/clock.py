@@ -346,7 +346,8 @@ class Clock:
         shown += [each for each in firsts if each[1] > LEAST_SECONDS and each not in shown]  # no large part after days
         return tuple(
             HostLine(line=line, category=category, seconds=seconds, share=seconds / total, paces=line in paces,
-                     called_back=category == "idle" and line in self._backs, locks=line in locks,
+                     keeps_pace=paces.get(line, False), locks=line in locks,
+                     called_back=category == "idle" and line in self._backs,
                      steps=self._met.get((line, category), (0.0, 0))[1])
             for (line, category), seconds in shown
         )  # fmt: skip

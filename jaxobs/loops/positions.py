@@ -175,3 +175,25 @@ def calls(code: CodeType, at: int, name: str | None = None) -> bool:
     call = starts[instruction(code, at) // 2]
     names = [each for each in dis.get_instructions(code) if each.opname in _NAMES and each.argval == name]
     return call[0] is not None and any(starts[each.offset // 2] == call for each in names)
+
+
+@functools.lru_cache(maxsize=256)
+def takes_difference(code: CodeType, at: int) -> bool:
+    """Returns whether the line of an instruction subtracts, or has a variable that is assigned a difference."""
+    lines: dict[int | None, list[dis.Instruction]] = {}
+    for each in dis.get_instructions(code):
+        lines.setdefault(each.positions.lineno if each.positions else None, []).append(each)
+    here = line_of(code, at)
+    names = {name for each in lines.get(here, ()) if each.opname.startswith("LOAD_") for name in _names_in(each)}
+    assigned = [
+        line
+        for line, some in lines.items()
+        if any(each.opname.startswith("STORE_") and names.intersection(_names_in(each)) for each in some)
+    ]
+    there = [each for line in (here, *assigned) for each in lines.get(line, ())]
+    return any(each.opname == "BINARY_OP" and each.argrepr == "-" for each in there)
+
+
+def _names_in(one: dis.Instruction) -> tuple[object, ...]:
+    """Returns the name that an instruction has, or both if Python joined two instructions."""
+    return one.argval if isinstance(one.argval, tuple) else (one.argval,)

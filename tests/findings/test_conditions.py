@@ -413,6 +413,31 @@ def test_a_condition_that_is_mapped_is_a_finding_if_it_may_waste_much_of_the_ste
     assert not found(functions=functions, wall=wall(step=30.0, compile=10.0))
 
 
+def test_steps_that_each_call_one_function_more_take_longer() -> None:
+    """The function is compiled once, in between; the steps are not longer by chance, nor for the one compilation."""
+
+    def seen(
+        before: float = 0.004, after: float = 0.02, at: float = 110.0, calls: float = 1.0, compiled: int = 1
+    ) -> list[Finding]:
+        means = [(when, before if when < 110 else after, after) for when in (100, 102, 104, 106, 111.5, 114, 118, 120)]
+        loop = LoopState(
+            name="a.step", steps=2000, history=((99.0, before, before), *means), calls={"a.step": 1.0, "a.rank": calls}
+        )
+        function = FunctionState(name="a.rank", compilations={"first_call": {"miss": compiled}}, last_compiled=at)
+        return found(loops=(loop,), functions=(FunctionState(name="a.step"), function))
+
+    (finding,) = seen()
+    assert (finding.finding, finding.function, finding.subject, finding.severity) == (
+        "step_time_regression", "a.step", "a.rank", "info"
+    )  # fmt: skip
+    assert finding.summary == (
+        "A step of `a.step` takes 20 ms, and took 4 ms until 00:01:50Z: each step calls `a.rank` since then."
+    )
+    assert finding.seconds == pytest.approx(0.8 * 10.0)
+    assert seen(after=0.0055) == seen(calls=0.05) == seen(at=100.5) == seen(at=119.5) == seen(compiled=2) == []
+    assert seen(before=0.0001, after=0.0002, at=110.0) != [], "the share counts, however short the steps are"
+
+
 def test_dispatching_counts_against_the_time_in_which_nothing_compiles() -> None:
     """A short run has compiled for most of its time; a long run of the same program dispatches for most of it."""
     took = HostLine(line="a.py:9", category="step", seconds=8.0, share=0.16)

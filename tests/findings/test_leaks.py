@@ -415,6 +415,11 @@ def test_a_leak_of_a_short_program_is_likely() -> None:
     def once(number: int) -> Sample:
         return _growing(number, groups=[_group(10 * min(number, 1))])
 
+    def found_later(number: int, last: int = 200) -> Sample:
+        """Nobody knew the loop yet when the samples were taken that the program had time for."""
+        calls, count = ({}, 100 * number) if number < 2 else ({"train": 400}, last)
+        return _growing(number, calls=calls, groups=[_group(count)] if count else [])
+
     assert at_end(_growing, 4) == at_end(_growing, 8) == [("array_leak", "info", True)]
     assert at_end(_growing, 12) == [("array_leak", "warning", None)]
     assert at_end(fast, 4) == at_end(starting, 4) == [("host_memory_leak", "info", True)]
@@ -426,6 +431,8 @@ def test_a_leak_of_a_short_program_is_likely() -> None:
     assert at_end(steady, 5, last=_growing(5, groups=[], resident=2**31)) == [], "the end freed arrays"
     assert at_end(_of_new_shapes, 5) == [("array_leak", "info", True)]
     assert at_end(_growing, 2, last=freed) == at_end(_growing, 2, last=_growing(1)) == []
+    assert at_end(found_later, 2, last=found_later(2)) == [("array_leak", "info", True)]
+    assert at_end(found_later, 2, last=found_later(2, last=110)) == [], "it fills up"
     assert at_end(small, 4) == at_end(once, 4) == at_end(_growing, 2) == at_end(_growing, 4, calls={}) == []
 
 

@@ -25,6 +25,7 @@ from jaxobs.loops.positions import (
     is_task,
     locks,
     position,
+    takes_difference,
 )
 
 LOOPS = {
@@ -209,3 +210,30 @@ def test_a_thread_that_takes_a_lock(text: str, taken: bool) -> None:
             time.sleep(0.01)
             seen.append(locks(place(sys._current_frames()[thread.ident or 0])))
     assert seen[-1] is taken
+
+
+@pytest.mark.parametrize(
+    ("text", "taken"),
+    [
+        ("left = due - now()\n    if left > 0:\n        sleep(left)", True),
+        ("sleep(max(0.0, due - now()))", True),
+        ("took = now() - due\n    sleep(0.5)", False),
+        ("period = 1 / due\n    sleep(period)", False),
+        ("sleep(due)", False),
+    ],
+)
+def test_a_sleep_that_lasts_for_a_difference(text: str, taken: bool) -> None:
+    """A variable that has a difference is one; a difference that another line takes is none of the sleep's."""
+    stack: list[bool] = []
+
+    def sleep(seconds: float) -> None:
+        frame = sys._getframe(1)
+        assert calls(frame.f_code, frame.f_lasti, "sleep")
+        stack.append(takes_difference(frame.f_code, frame.f_lasti))
+
+    names: dict[str, Any] = {"sleep": sleep, "now": lambda: 1.0}
+    exec(compile(f"def turn(due):\n    {text}", "train.py", "exec"), names)
+    names["turn"](2.0)
+    module = text.replace("\n    ", "\n")
+    exec(compile(module, "train.py", "exec"), names | {"due": 2.0})
+    assert stack == [taken, taken], "in a function, and in a script"

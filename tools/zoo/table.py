@@ -194,6 +194,16 @@ TRIED: dict[str, FirstTry] = {
     "spindles_at_twenty_hertz": FirstTry("half", "`watch` for the pause of a stream that comes at its own pace"),
     "uncentred_years": FirstTry("wrong", "`watch` for the eager start, and none of trees that are too deep"),
     "rows_of_a_compressed_file": FirstTry("right"),
+    "digits_with_nnx": FirstTry("wrong", "`fix` for the start of a short run, which is ordinary"),
+    "dqn_of_keras_predictions": FirstTry("right", "the line that asks for predictions; it names Python, not `predict`"),
+    "scores_under_one_lock": FirstTry("wrong", "`ok`: requests wait for a lock that another thread holds"),
+    "planner_at_twenty_hertz": FirstTry("half", "`watch` for the pause with which the loop keeps its rate"),
+    "flow_with_all_gradients": FirstTry("wrong", "`ok` over memory that grows: one sample was taken in the loop"),
+    "points_refined_each_step": FirstTry("wrong", "`ok` over steps that take four times as long from the middle on"),
+    "solubility_without_jit": FirstTry("right"),
+    "characters_saved_each_step": FirstTry("right"),
+    "doses_in_a_closure": FirstTry("right"),
+    "fluid_in_scanned_blocks": FirstTry("right"),
 }
 """First tries on programs that are not in the zoo: a blind round counts in full, whatever was kept of it. The last 20
 ran on a quiet machine, the 10 before them beside other tests, the 20 before those on a quiet machine, the 34 before

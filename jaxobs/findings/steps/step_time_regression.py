@@ -1,12 +1,15 @@
-"""`step_time_regression`: steps take longer than they did, and samples of the profiler say what in them does."""
+"""`step_time_regression`: steps take longer than they did, by a call that each has since, or a part in the profile."""
 
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
+from jaxobs.facts.loops import LoopState
 from jaxobs.facts.profile_samples import IDLE, LoopBaseline, median_parts
+from jaxobs.facts.snapshot import Snapshot
 from jaxobs.findings.cases import Case, Scene
 from jaxobs.findings.compilations.support.case import duration
 from jaxobs.findings.devices.support.profiled import MOST, Profiled, profiled
+from jaxobs.findings.leaks import clock
 
 NAME = "step_time_regression"
 NEEDS = Scene
@@ -18,11 +21,19 @@ _NEARLY_ALL = 0.8
 _NOTABLE = 0.1
 _STEADY = 1.1
 
+LEAST_MEANS, LEAST_TIMES = 3, 1.5
+"""Spans of the history on each side of the first call, and how many times as long a step is behind it."""
+AROUND_SECONDS = 1.0
+"""Seconds before and behind the first call that count for neither side: its compilation is among them."""
+EACH_STEP = 0.9
+"""Calls in a step, from which on each step has one."""
+
 FOLLOWS = ("input_bound", "idle_devices", "exposed_collectives", "host_sync", "host_bound")
 
 
 def find(scene: Scene) -> Iterator[Case]:
-    """At most one case."""
+    """At most one case of the profile, and one for each loop whose steps call one function more."""
+    yield from filter(None, (_of_a_call(each, scene.snapshot) for each in scene.snapshot.loops))
     found, state = profiled(scene.snapshot), scene.snapshot.profile
     if found is None or state is None or len(found.samples) < MOST:
         return
@@ -31,6 +42,44 @@ def find(scene: Scene) -> Iterator[Case]:
         case = _case(found, baseline)
         if case is not None:
             yield case
+
+
+def _of_a_call(loop: LoopState, snapshot: Snapshot) -> Case | None:
+    """Returns a case if steps take longer since a function was compiled that each of them has called from then on."""
+    for function in snapshot.functions:
+        since = function.last_compiled
+        if since is None or function.compiled != 1:
+            continue
+        before = sorted(mean for when, mean, _ in loop.history if when < since - AROUND_SECONDS)
+        after = sorted(mean for when, mean, _ in loop.history if when > since + AROUND_SECONDS)
+        if min(len(before), len(after)) < LEAST_MEANS:
+            continue
+        took, takes = statistics.median(before), statistics.median(after)
+        lost = (1.0 - took / takes) * (loop.history[-1][0] - since)
+        if after[len(after) // 4] < LEAST_TIMES * before[-1 - len(before) // 4] or lost < LEAST_SECONDS:
+            continue
+        if not _has_each_step(loop, function.name, takes, snapshot.loops):
+            continue
+        return Case(
+            function=loop.name, subject=function.name, severity="info", seconds=lost, since=since, count=len(after),
+            summary=(
+                f"A step{'' if loop.name == function.name else f' of `{loop.name}`'} takes {duration(takes)}, and took "
+                f"{duration(took)} until {clock(since)}: each step calls `{function.name}` since then."
+            ),
+            advice=f"If not each step needs `{function.name}`, call it every so many steps.",
+            data={"loop": loop.name, "ratio": takes / took},
+        )  # fmt: skip
+    return None
+
+
+def _has_each_step(loop: LoopState, function: str, takes: float, loops: Sequence[LoopState]) -> bool:
+    """Returns whether each step of a loop calls a function: by its calls, or as a loop of its own at the same pace."""
+    own = [
+        statistics.median(mean for _, mean, _ in each.history)
+        for each in loops
+        if each.name == function != loop.name and each.history
+    ]
+    return loop.calls.get(function, 0.0) >= EACH_STEP or any(EACH_STEP <= takes / each <= 1 / EACH_STEP for each in own)
 
 
 def _case(found: Profiled, baseline: LoopBaseline) -> Case | None:

@@ -417,14 +417,20 @@ def test_steps_that_each_call_one_function_more_take_longer() -> None:
     """The function is compiled once, in between; the steps are not longer by chance, nor for the one compilation."""
 
     def seen(
-        before: float = 0.004, after: float = 0.02, at: float = 110.0, calls: float = 1.0, compiled: int = 1
+        before: float = 0.004,
+        after: float = 0.02,
+        at: float = 110.0,
+        calls: float = 1.0,
+        compiled: int = 1,
+        own: float = 1.0,
     ) -> list[Finding]:
         means = [(when, before if when < 110 else after, after) for when in (100, 102, 104, 106, 111.5, 114, 118, 120)]
         loop = LoopState(
             name="a.step", steps=2000, history=((99.0, before, before), *means), calls={"a.step": 1.0, "a.rank": calls}
         )
         function = FunctionState(name="a.rank", compilations={"first_call": {"miss": compiled}}, last_compiled=at)
-        return found(loops=(loop,), functions=(FunctionState(name="a.step"), function))
+        ranks = LoopState(name="a.rank", steps=1000, history=tuple((when, own, own) for when, *_ in means[4:]))
+        return found(loops=(loop, ranks), functions=(FunctionState(name="a.step"), function))
 
     (finding,) = seen()
     assert (finding.finding, finding.function, finding.subject, finding.severity) == (
@@ -435,6 +441,8 @@ def test_steps_that_each_call_one_function_more_take_longer() -> None:
     )
     assert finding.seconds == pytest.approx(0.8 * 10.0)
     assert seen(after=0.0055) == seen(calls=0.05) == seen(at=100.5) == seen(at=119.5) == seen(compiled=2) == []
+    assert seen(before=0.0, after=0.0) == []
+    assert seen(calls=0.0, own=0.02) != [] == seen(calls=0.0, own=0.2), "a loop of its own, in each step or seldom"
     assert seen(before=0.0001, after=0.0002, at=110.0) != [], "the share counts, however short the steps are"
 
 

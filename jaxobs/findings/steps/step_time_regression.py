@@ -46,19 +46,22 @@ def find(scene: Scene) -> Iterator[Case]:
 
 def _of_a_call(loop: LoopState, snapshot: Snapshot) -> Case | None:
     """Returns a case if steps take longer since a function was compiled that each of them has called from then on."""
+    called = {name for name, calls in loop.calls.items() if calls >= EACH_STEP} | {*_paces(snapshot.loops)}
     for function in snapshot.functions:
         since = function.last_compiled
-        if since is None or function.compiled != 1:
+        if since is None or function.compiled != 1 or function.name not in called:
             continue
         before = sorted(mean for when, mean, _ in loop.history if when < since - AROUND_SECONDS)
         after = sorted(mean for when, mean, _ in loop.history if when > since + AROUND_SECONDS)
         if min(len(before), len(after)) < LEAST_MEANS:
             continue
-        took, takes = statistics.median(before), statistics.median(after)
-        lost = (1.0 - took / takes) * (loop.history[-1][0] - since)
-        if after[len(after) // 4] < LEAST_TIMES * before[-1 - len(before) // 4] or lost < LEAST_SECONDS:
+        if after[len(after) // 4] <= LEAST_TIMES * before[-1 - len(before) // 4]:
             continue
-        if not _has_each_step(loop, function.name, takes, snapshot.loops):
+        took, takes = statistics.median(before), statistics.median(after)
+        own = _paces(snapshot.loops).get(function.name, takes)
+        each_step = loop.calls.get(function.name, 0.0) >= EACH_STEP or EACH_STEP * own <= takes <= own / EACH_STEP
+        lost = (1.0 - took / takes) * (loop.history[-1][0] - since)
+        if not each_step or lost < LEAST_SECONDS:
             continue
         return Case(
             function=loop.name, subject=function.name, severity="info", seconds=lost, since=since, count=len(after),
@@ -72,14 +75,9 @@ def _of_a_call(loop: LoopState, snapshot: Snapshot) -> Case | None:
     return None
 
 
-def _has_each_step(loop: LoopState, function: str, takes: float, loops: Sequence[LoopState]) -> bool:
-    """Returns whether each step of a loop calls a function: by its calls, or as a loop of its own at the same pace."""
-    own = [
-        statistics.median(mean for _, mean, _ in each.history)
-        for each in loops
-        if each.name == function != loop.name and each.history
-    ]
-    return loop.calls.get(function, 0.0) >= EACH_STEP or any(EACH_STEP <= takes / each <= 1 / EACH_STEP for each in own)
+def _paces(loops: Sequence[LoopState]) -> dict[str, float]:
+    """Returns the median step time of each loop by its name: a function that steps call may be a loop of its own."""
+    return {each.name: statistics.median(mean for _, mean, _ in each.history) for each in loops if each.history}
 
 
 def _case(found: Profiled, baseline: LoopBaseline) -> Case | None:

@@ -64,8 +64,8 @@ _BAR = re.compile(r"\d%\|.{0,200}\d/\d+ \[\d+:\d\d")
 """A bar of tqdm. It goes to the standard error, which collectors call an error."""
 _SERVED = re.compile(r"(?:generation throughput: |gen throughput \(token/s\): )(?=\d*[1-9])")
 """A server that generates. It has no number."""
-_WAITING = re.compile(r"\b[Ww]aiting (?:for|on)\b")
-"""A line that has it may name the step that waits, which is not made yet."""
+_WAITING = re.compile(r"\W{0,4}(?:still )?[Ww]aiting (?:for|on)\b")
+"""Behind the number of a step, which is not made yet."""
 _START = re.compile(either("starts"))
 _END = re.compile(either("ends"))
 _EDGES = gate((_START.pattern, _END.pattern))
@@ -380,7 +380,7 @@ def _progress(line: LogLine) -> tuple[float | None] | None:
     """The number of the step that a line is about, None for progress without one; nothing if it is about none."""
     if line.level in ("E", "F") and not _BAR.search(line.message):
         return None
-    if (step := _STEP.search(line.message)) and not _WAITING.search(line.message):
+    if (step := _STEP.search(line.message)) and not _WAITING.match(line.message, step.end()):
         return (float(next(each for each in step.groups() if each is not None)),)
     return (None,) if _SERVED.search(line.message) else None
 

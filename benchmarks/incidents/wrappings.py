@@ -24,6 +24,9 @@ Wrap = Callable[[str, datetime.datetime], str]
 """Takes a line and the time at which it was written."""
 
 
+_DAY = 86_400.0
+
+
 def _stamp(at: datetime.datetime) -> str:
     return at.strftime("%Y-%m-%dT%H:%M:%S.%f") + "123Z"
 
@@ -55,7 +58,8 @@ def wrapped(text: str, wrap: Wrap) -> str:
     at = next(_times(text), EPOCH - 600.0)
     for line in text.splitlines():
         found = parse(line, 2026)
-        at = max(at, found.time or at) if not found.yearless and (found.time or 0.0) <= EPOCH else at
+        told = found.time if found.time is not None and found.time <= EPOCH else at
+        at = max(at, told) if not found.yearless or told - at < _DAY else at
         at += 1e-6
         lines.append(wrap(line, datetime.datetime.fromtimestamp(at, datetime.timezone.utc)))
     return "\n".join(lines) + "\n"

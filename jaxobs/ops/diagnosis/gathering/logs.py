@@ -25,7 +25,7 @@ from jaxobs.ops.diagnosis.gathering.collected import entries
 from jaxobs.ops.diagnosis.gathering.instances import Column, column
 from jaxobs.ops.diagnosis.gathering.literals import gate
 from jaxobs.ops.diagnosis.gathering.log_lines import LogLine, parse_all
-from jaxobs.ops.diagnosis.gathering.log_times import either, nearest, of_the_past
+from jaxobs.ops.diagnosis.gathering.log_times import either, of_the_past
 from jaxobs.ops.diagnosis.gathering.paces import Memory, Pace
 from jaxobs.ops.diagnosis.gathering.pytest_output import as_python
 from jaxobs.ops.diagnosis.gathering.traced import (
@@ -189,7 +189,13 @@ def read(
         replace(line, text=f"{line.text} {rose}") for read, line in reading.memory.values() if (rose := read.rose())
     ]
     found += [
-        replace(last, data={**last.data, **reading.paces[process].told(last.time, modified, now)})
+        replace(
+            last,
+            data={
+                **last.data,
+                **reading.paces[process].told(last.time, modified, now, yearless="yearless" in last.data),
+            },
+        )
         if process in reading.paces
         else last
         for process, last in reading.lasts.items()
@@ -256,10 +262,7 @@ def _dated(reading: _Reading, line: LogLine) -> LogLine:
     if line.time is None:
         return line
     if line.yearless:
-        dated = reading.dated
-        line = replace(
-            line, time=of_the_past(line.time, reading.modified) if dated is None else nearest(line.time, dated)
-        )
+        line = replace(line, time=of_the_past(line.time, reading.modified))
     elif reading.dated is None:
         reading.dated = line.time
     if line.time is not None and (job := cancelled_job(line.message)):

@@ -3,6 +3,8 @@
 import re
 from dataclasses import dataclass
 
+from jaxobs.ops.diagnosis.gathering.log_times import nearest
+
 _BUSY = re.compile(
     r"[Ee]val|[Vv]alidat|[Ss]av(?:e|ing)|[Cc]heckpoint|[Cc]ompil|[Rr]estor|[Ll]oad|[Uu]pload|[Dd]ownload|[Ss]leep|"
     r"\b[Ii]dle|"
@@ -54,15 +56,20 @@ class Pace:
         elif self.last != BUSY and text.strip():
             self.last = BUSY if _BUSY.search(text) else OTHER
 
-    def told(self, end: float | None, written: float | None, now: float | None) -> dict[str, str]:
+    def told(
+        self, end: float | None, written: float | None, now: float | None, *, yearless: bool = False
+    ) -> dict[str, str]:
         """As data of the last line of the process, in seconds before it.
 
         Args:
           end: when the process said its last line.
+          yearless: whether the year of `end` is a guess.
           written: when the file was written last.
           now: when it is read.
         """
         figures: dict[str, float] = {"steps": self.count, "pause": self.pause}
+        if end is not None and self.latest is not None and yearless:
+            end = nearest(end, self.latest)
         if end is not None and self.latest is not None and self.first is not None:
             figures |= {"since_first_step": end - self.first, "since_last_step": end - self.latest}
         if end is not None and written is not None and now is not None:

@@ -166,8 +166,8 @@ def _are_few_requests(evidence: Evidence, sign: Observation) -> bool:
 
 _COMPILED_AGAIN = re.compile(r"Finished XLA compilation of (?:jit\()?([\w.<>-]+)\)? in ")
 _REQUEST_FAILED = re.compile(
-    r"\b(?:GET|POST|PUT) /\S* .{0,40}\b50[34]\b|[Rr]ead timed out|[Dd]eadline of \S+ \w+ exceeded|[Qq]ueue (?:is )?full|"
-    r"[Rr]equest\b.{0,60}\btime(?:d )?out|[Tt]imeout\b.{0,30}\brequest"
+    r"\b(?:GET|POST|PUT) /\S* .{0,40}\b50[34]\b|[Rr]ead timed out|[Dd]eadline of \S+ \w+ exceeded|"
+    r"[Qq]ueue (?:is )?full|[Rr]equest\b.{0,60}\btime(?:d )?out|[Tt]imeout\b.{0,30}\brequest"
 )
 """A request took too long, or came while others did."""
 _LEAST_FAILED, _LEAST_COMPILED = 3, 3

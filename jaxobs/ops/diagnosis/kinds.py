@@ -52,7 +52,7 @@ class Kind:
             return None
         message = tracebacks.message(observation) or observation.quoted
         if observation.name != RAISED:
-            message = f"{observation.data.get(BEFORE, '')}\n{message}\n{observation.data.get('next', '')}"
+            message = f"{message}\n{observation.data.get('next', '')}\n{observation.data.get(BEFORE, '')}"
         found = re.search(self.about, message)
         if found is None:
             return None

@@ -25,7 +25,10 @@ _NO_NAME = re.compile(
 """What a program counts itself, and places in its code."""
 _SUFFIX = re.compile(r"(?:-[a-z0-9]{8,10})?-(?=[a-z0-9]*[a-z])[a-z0-9]{5}$")
 """With which Kubernetes makes the names of pods unique."""
-_EXCEPTION = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Warning): ")
+_EXCEPTION = re.compile(
+    r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Warning): |[a-z][\w.-]{1,30}: (?:error|fatal|warning): "
+)
+"""As Python begins the text of an exception, and commands that of an error."""
 _MOST_PROCESSES = 99_999
 _ADDRESS = re.compile(r"\d+\.\d+\.\d+\.\d+|.*:.*:.*")
 _MACHINE = re.compile(r"(?:host|node|ip|vm|gpu|tpu|compute|n|gke|server)?[-_.]?\d+", re.IGNORECASE)

@@ -32,9 +32,9 @@ class HostLine:
     share: float
     """Share of the time since the first step, from 0 to 1."""
     paces: bool = False
-    """Whether the line is a `sleep` in the loop itself, which keeps a pace."""
+    """Whether the line is a `sleep` in the loop itself, which may keep a pace."""
     keeps_pace: bool = False
-    """Whether the `sleep` lasts for a difference, as of the time of the next turn and now."""
+    """Whether the `sleep` does keep a pace: it lasts for a difference, as of the time of the next turn and now."""
     called_back: bool = False
     """Whether a compiled program had this line run, as by `jax.pure_callback`."""
     locks: bool = False

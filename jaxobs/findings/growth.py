@@ -10,7 +10,7 @@ import bisect
 import itertools
 import math
 import statistics
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 MOST_POINTS = 256
@@ -136,8 +136,9 @@ class Floor:
         if len(points) <= least or self._in_known_cycle(points[-1].value):
             return None
         function = _driver(points, calls)
-        if least > LIKELY_RISES or function in points[0].calls:
-            points = _from_first_calls(points, function)
+        # A loop that was found after the samples: where its calls began is unknown.
+        found_later = least <= LIKELY_RISES and function is not None and function not in points[0].calls
+        points = points if found_later else _from_first_calls(points, function)
         if len(points) <= least:
             return None
         if function is None:
@@ -145,7 +146,8 @@ class Floor:
                 return None
         elif _is_phase(points[0], now.calls):
             return None
-        if not _keeps_pace(points, function, LEAST_PACE if least > LIKELY_RISES else LIKELY_PACE):
+        place = _place(function, by_time=found_later)
+        if not _keeps_pace(points, place, LEAST_PACE if least > LIKELY_RISES else LIKELY_PACE):
             return None
         return Run(points[0], points[-1], len(points) - 1, function, _made(points[0], points[-1].calls, function))
 
@@ -247,15 +249,16 @@ def _is_phase(since: Point, calls: Mapping[str, int]) -> bool:
     return main is not None and _made(since, calls, main) < _LEAST_OF_MAIN
 
 
-def _keeps_pace(points: list[Point], function: str | None, least: float) -> bool:
-    """Returns whether it grew about as fast in the second half as in the first, by calls where they are known."""
+def _place(function: str | None, *, by_time: bool) -> Callable[[Point], float]:
+    """Returns how far a point lies: by calls of the function, or by samples where none is known."""
+    if by_time:
+        return lambda point: point.time
+    return lambda point: point.sample if function is None else point.calls.get(function, 0)
+
+
+def _keeps_pace(points: list[Point], place: Callable[[Point], float], least: float) -> bool:
+    """Returns whether it grew about as fast in the second half as in the first, which lie at a `place`."""
     first, last = points[0], points[-1]
-
-    def place(point: Point) -> float:
-        if function is None:
-            return point.sample
-        return point.calls.get(function, 0) if function in first.calls else point.time
-
     if place(last) <= place(first):
         return False
     half = (place(first) + place(last)) / 2

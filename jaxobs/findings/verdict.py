@@ -252,7 +252,7 @@ def _on_time(snapshot: Snapshot) -> Verdict:
 def _kept(span: parts.Span, snapshot: Snapshot) -> str:
     """Returns a clause on the `sleep` with which a loop keeps its pace; "" if there is none."""
     slept = sum(share * span.rest.get(name, 0.0) for name, share in parts.pace(snapshot).items())
-    return f", {duration(slept)} of the time in the `sleep` that keeps the loop's pace" if slept else ""
+    return f"; the `sleep` that keeps the loop's pace took {duration(slept)}" if slept else ""
 
 
 def _between(span: parts.Span, snapshot: Snapshot) -> str:

@@ -54,8 +54,6 @@ class Spot:
     """Whether the thread is at an instruction that waits for nothing, and where other threads interrupt it."""
     pauses: CodeType | None = None
     """The innermost code, if it calls `sleep`."""
-    keeps_pace: bool = False
-    """Whether the code sleeps for a difference, as of the time of its next turn and now."""
     sends: bool = False
     """Whether the thread sends an array to a device."""
     saves: int = 0
@@ -161,8 +159,9 @@ class Spots:
         return found
 
     def pausing(self, codes: Collection[CodeType]) -> dict[str, bool]:
-        """Returns the lines at which one of these codes calls `sleep`, and whether the line keeps a pace."""
-        return {each.line: each.keeps_pace for each in self._known.copy().values() if each.pauses in codes}
+        """Returns the lines at which one of these codes calls `sleep`, and whether each sleeps for a difference."""
+        pausing = [each for each in self._known.copy().values() if each.pauses in codes]
+        return {each.line: positions.takes_difference(*each.place[0]) for each in pausing}
 
     def locking(self) -> set[str]:
         """Returns the lines that take a lock."""
@@ -171,7 +170,6 @@ class Spots:
 
 def _read(frame: FrameType) -> Spot:
     place = call_places.place(frame)
-    sleeps = positions.calls(*place[0], "sleep")
     waits = positions.calls(*place[0], "block_until_ready") or place[0][0].co_name == "block_until_ready"
     return Spot(
         place=place,
@@ -181,8 +179,7 @@ def _read(frame: FrameType) -> Spot:
         waits=waits,
         at=next(((id(code), at) for code, at in place if not is_jax(code.co_filename)), (0, 0)),
         runs=positions.interrupted(*place[0]),
-        pauses=place[0][0] if sleeps else None,
-        keeps_pace=sleeps and positions.takes_difference(*place[0]),
+        pauses=place[0][0] if positions.calls(*place[0], "sleep") else None,
         sends=any("device_put" in code.co_name and is_jax(code.co_filename) for code, _ in place),
         saves=_saves(place),
         called_back=any(calls_back(code) for code, _ in place),

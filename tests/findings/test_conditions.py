@@ -441,7 +441,7 @@ def test_steps_that_each_call_one_function_more_take_longer() -> None:
     )
     assert finding.seconds == pytest.approx(0.8 * 10.0)
     assert seen(after=0.0055) == seen(calls=0.05) == seen(at=100.5) == seen(at=119.5) == seen(compiled=2) == []
-    assert seen(before=0.0, after=0.0) == []
+    assert seen(before=0.0, after=0.0) == seen(before=0.0) == [], "a log may say anything"
     assert seen(calls=0.0, own=0.02) != [] == seen(calls=0.0, own=0.2), "a loop of its own, in each step or seldom"
     assert seen(before=0.0001, after=0.0002, at=110.0) != [], "the share counts, however short the steps are"
 

@@ -243,6 +243,21 @@ def test_few_seconds_that_each_step_takes_are_not_ordinary(seconds: float, steps
     assert judged(wall=times, loops=(pauses,)).verdict == "ok", "a sleep in the loop itself"
 
 
+def test_a_sleep_that_keeps_the_pace_is_ordinary_and_told() -> None:
+    """A loop that sleeps until its next turn waits by design, however long; what it waits for besides does not."""
+    sleeps = HostLine(line="a.py:2", category="input_wait", seconds=70.0, share=0.7, steps=900, paces=True)
+    loop, times = LoopState(name="f", steps=900, lines=(sleeps,)), wall(init=2, step=30, input_wait=70)
+    kept = replace(loop, lines=(replace(sleeps, keeps_pace=True),))
+    assert judged(wall=times, loops=(loop,)).verdict == "watch"
+    result = judged(wall=times, loops=(kept,))
+    assert (result.verdict, result.headline) == (
+        "ok",
+        "Nothing to fix: 1m40s since the first step, of which waiting for input 70 s, steps 30 s; the `sleep` that "
+        "keeps the loop's pace took 70 s.",
+    )
+    assert judged(wall=wall(init=2, step=30, input_wait=170), loops=(kept,)).verdict == "watch"
+
+
 def test_the_latest_minutes_count_too() -> None:
     """A run that went well for hours and starves now is not `ok`, nor is one that starved for most of its time."""
     day = wall(init=20, step=40_000, input_wait=590)

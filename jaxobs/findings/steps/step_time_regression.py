@@ -1,7 +1,8 @@
 """`step_time_regression`: steps take longer than they did, by a call that each has since, or a part in the profile."""
 
+import math
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from jaxobs.facts.loops import LoopState
 from jaxobs.facts.profile_samples import IDLE, LoopBaseline, median_parts
@@ -46,22 +47,25 @@ def find(scene: Scene) -> Iterator[Case]:
 
 def _of_a_call(loop: LoopState, snapshot: Snapshot) -> Case | None:
     """Returns a case if steps take longer since a function was compiled that each of them has called from then on."""
-    called = {name for name, calls in loop.calls.items() if calls >= EACH_STEP} | {*_paces(snapshot.loops)}
+    each_step = {name for name, calls in loop.calls.items() if calls >= EACH_STEP}
+    paces = {
+        each.name: statistics.median(mean for _, mean, _ in each.history) for each in snapshot.loops if each.history
+    }
     for function in snapshot.functions:
         since = function.last_compiled
-        if since is None or function.compiled != 1 or function.name not in called:
+        if since is None or function.compiled != 1 or function.name not in each_step | paces.keys():
             continue
         before = sorted(mean for when, mean, _ in loop.history if when < since - AROUND_SECONDS)
         after = sorted(mean for when, mean, _ in loop.history if when > since + AROUND_SECONDS)
-        if min(len(before), len(after)) < LEAST_MEANS:
+        if min(len(before), len(after)) < LEAST_MEANS or not before[0] > 0.0:
             continue
         if after[len(after) // 4] <= LEAST_TIMES * before[-1 - len(before) // 4]:
             continue
         took, takes = statistics.median(before), statistics.median(after)
-        own = _paces(snapshot.loops).get(function.name, takes)
-        each_step = loop.calls.get(function.name, 0.0) >= EACH_STEP or EACH_STEP * own <= takes <= own / EACH_STEP
+        own = paces.get(function.name, math.inf)  # what steps call may be a loop of its own
         lost = (1.0 - took / takes) * (loop.history[-1][0] - since)
-        if not each_step or lost < LEAST_SECONDS:
+        as_often = function.name in each_step or EACH_STEP * own <= takes <= own / EACH_STEP
+        if not as_often or lost < LEAST_SECONDS:
             continue
         return Case(
             function=loop.name, subject=function.name, severity="info", seconds=lost, since=since, count=len(after),
@@ -73,11 +77,6 @@ def _of_a_call(loop: LoopState, snapshot: Snapshot) -> Case | None:
             data={"loop": loop.name, "ratio": takes / took},
         )  # fmt: skip
     return None
-
-
-def _paces(loops: Sequence[LoopState]) -> dict[str, float]:
-    """Returns the median step time of each loop by its name: a function that steps call may be a loop of its own."""
-    return {each.name: statistics.median(mean for _, mean, _ in each.history) for each in loops if each.history}
 
 
 def _case(found: Profiled, baseline: LoopBaseline) -> Case | None:

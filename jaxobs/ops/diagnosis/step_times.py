@@ -14,9 +14,9 @@ _STEPS, _STEP_SECONDS = "jax_step_seconds_count", "jax_step_seconds_sum"
 SECONDS = (_STEP_SECONDS, counters.TIME)
 _RUN = "jax_run_info"
 _LEAST_PEERS = 2
-"""Of two processes, either may be the unusual one."""
+"""Peers with which a process is compared at least: with one, either may be the unusual one."""
 _LEAST_MEASURED = 50
-"""Over fewer, the first ones count too much."""
+"""Steps over which a mean is taken at least: of fewer, the first ones count too much."""
 _FIRST = "0"
 """Process 0 evaluates and saves for all: a mean does not tell its pauses from slow steps, and the finding does."""
 WINDOWS, WINDOW = 3, 600.0
@@ -25,12 +25,12 @@ _Key = tuple[str | None, ...]
 
 
 def _whose(sample: Observation) -> _Key:
-    """By its address, where there is one: the sample that has the number of a process is named by that."""
+    """Returns whose a sample is, by its address where it has one: a sample with the number of a process has that."""
     return sample.source, sample.data.get("instance", sample.process), *counters.job(sample)
 
 
 def _loops(evidence: Evidence) -> Iterator[tuple[_Key, str, Observation, tuple[float, ...]]]:
-    """Each loop of a process of several: what its job has in common, its number, its seconds and its step times."""
+    """Yields each loop of jobs of several processes: its job, its process, its seconds and its step times."""
     processes, runs = ({_whose(each): each.data for each in evidence.metric(name)} for name in (counters.PROCESS, _RUN))
     for loop, seconds, steps in (*_of_loops(evidence), *_of_processes(evidence)):
         whose = _whose(seconds)
@@ -43,7 +43,7 @@ def _loops(evidence: Evidence) -> Iterator[tuple[_Key, str, Observation, tuple[f
 
 
 def _of_loops(evidence: Evidence) -> Iterator[tuple[str | None, Observation, Observation]]:
-    """Loops whose steps are measured one by one: their names, seconds and numbers of steps."""
+    """Yields loops whose steps are measured one by one: their names, seconds and numbers of steps."""
     counts = {(*_whose(each), each.data.get("loop")): each for each in evidence.metric(_STEPS)}
     for each in evidence.metric(_STEP_SECONDS):
         loop = each.data.get("loop")
@@ -52,7 +52,7 @@ def _of_loops(evidence: Evidence) -> Iterator[tuple[str | None, Observation, Obs
 
 
 def _of_processes(evidence: Evidence) -> Iterator[tuple[str | None, Observation, Observation]]:
-    """Processes with a single loop, by the time that they spent in steps."""
+    """Yields processes with a single loop: no name, the time that they spent in steps, and numbers of steps."""
     counts: dict[_Key, list[Observation]] = {}
     for each in evidence.metric(ALL_STEPS):
         counts.setdefault(_whose(each), []).append(each)
@@ -63,7 +63,7 @@ def _of_processes(evidence: Evidence) -> Iterator[tuple[str | None, Observation,
 
 
 def _step_times(seconds: Observation, steps: Observation) -> tuple[float, ...]:
-    """Seconds of a step: over the whole time, or in each of the last windows of a history, the latest first."""
+    """Returns seconds of a step: over the whole time, or in the last windows of a history, the latest first."""
     if not steps.value or steps.value < _LEAST_MEASURED or seconds.value is None:
         return ()
     if not seconds.history:
@@ -85,7 +85,7 @@ def _grown(counter: Observation, begin: float, end: float) -> float:
 
 
 def slow_windows(evidence: Evidence) -> Mapping[int, int]:
-    """In how many windows up to now the steps of a process took longer than its peers', by the identity of its sum."""
+    """Returns the windows up to now in which steps took longer than the peers', by the `id` of the sum of seconds."""
     jobs: dict[_Key, list[tuple[str, Observation, tuple[float, ...]]]] = {}
     for key, process, seconds, times in _loops(evidence):
         if times:

@@ -82,3 +82,45 @@ def test_what_a_pace_tells() -> None:
     assert pace.last == PROMPT
     pace.step("step 9 of 9", 140.0)
     assert pace.told(140.0, None, None)["said_last"] == "done"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "end", "left"),
+    [
+        ("epoch 0: local input exhausted after 3 steps", "", "09:02:00", True),
+        ("epoch 0 finished in 11 s", "", "09:02:00", True),
+        ("wrote a summary", "", "09:02:00", False),
+        ("epoch 0 finished in 11 s", "epoch 0 finished in 11 s", "09:02:00", False),
+        ("epoch 0 finished in 11 s", "", "09:00:40", False),  # a pause of six steps
+        ("epoch 0 finished in 11 s", "step 15 loss 1.0\n2026-01-31 09:00:20,000 INFO train: step 20 loss 1.0",
+         "09:02:00", False),
+        ("epoch 0 finished in 11 s", "ValueError: a bad record", "09:02:00", False),
+    ],
+)  # fmt: skip
+def test_a_process_that_left_its_loop_while_another_waits_in_it(
+    tmp_path: Path, one: str, other: str, end: str, left: bool
+) -> None:
+    """Both rest since the same step, and one alone says that its loop is over."""
+    logs = []
+    for number, text in enumerate((one, other)):
+        path = tmp_path / f"host{number}.log"
+        behind = text and f"2026-01-31 09:00:11,000 INFO train: {text}\n"
+        error = "Traceback (most recent call last):\n" if "Error" in text else ""
+        behind = f"{error}{text}\n" if error else behind
+        path.write_text(f"{STEPS}{behind}2026-01-31 {end},000 WARNING train: SIGTERM caught\n", encoding="utf-8")
+        logs.append(str(path))
+    found = diagnose(gather(Inputs(logs=tuple(logs))))
+    assert ("left_early" in [each.id for each in found.causes]) is left, found
+    if left:
+        assert found.causes[0].component == "process 0" and one in found.causes[0].first_action
+
+
+def test_requests_that_fail_at_one_replica_say_nothing_of_another(tmp_path: Path) -> None:
+    """A replica that was taken away says no more, and the other ones answer as before."""
+    for name, text in (
+        ("serve-0", STEPS),
+        ("serve-1", STEPS + '2026-01-31 09:05:00,000 INFO: 10.0.0.7 - "POST /score HTTP/1.1" 503\n' * 3),
+    ):
+        (tmp_path / f"{name}.log").write_text(text, encoding="utf-8")
+    logs = (str(tmp_path / "serve-0.log"), str(tmp_path / "serve-1.log"))
+    assert diagnose(gather(Inputs(logs=logs))).verdict == NO_FAULT

@@ -166,11 +166,14 @@ def _are_few_requests(evidence: Evidence, sign: Observation) -> bool:
 
 _COMPILED_AGAIN = re.compile(r"Finished XLA compilation of (?:jit\()?([\w.<>-]+)\)? in ")
 _REQUEST_FAILED = re.compile(
-    r"\b(?:GET|POST|PUT) /\S* .{0,40}\b50[34]\b|[Rr]ead timed out|[Dd]eadline of \S+ \w+ exceeded|"
+    r"\"?\b(?:GET|POST|PUT) /\S* .{0,40}\b50[34]\b|[Rr]ead timed out|[Dd]eadline of \S+ \w+ exceeded|"
     r"[Qq]ueue (?:is )?full|[Rr]equest\b.{0,60}\btime(?:d )?out|[Tt]imeout\b.{0,30}\brequest"
 )
 """A request took too long, or came while others did."""
+ORDINARY = re.compile(f"{_COMPILED_AGAIN.pattern}|{_REQUEST_FAILED.pattern}")
+"""Lines that are signs of a fault only together."""
 _LEAST_FAILED, _LEAST_COMPILED = 3, 3
+"""Requests that fail, and compilations of one function from the first of them on."""
 
 
 def _during_requests(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:

@@ -21,6 +21,7 @@ from jaxobs.ops.diagnosis.evidence import (
     is_before,
 )
 from jaxobs.ops.diagnosis.knowledge import UP, Functions
+from jaxobs.ops.diagnosis.known.compilations import ORDINARY
 
 _WAITS = re.compile(
     r"backend initialization is taking more than|Connecting to JAX distributed service|"
@@ -196,7 +197,7 @@ _ZONES = 900.0
 def _stopped(evidence: Evidence, signs: Sequence[Observation]) -> list[Observation]:
     """Returns the last signs of processes that stopped between their steps, without an end or an error."""
     ended = {(each.source, each.process) for each in evidence.of_kind(END)}
-    faults = list(evidence.of_kind(LINE))
+    faults = [each for each in evidence.of_kind(LINE) if not ORDINARY.search(each.text)]
     steps = {(each.source, each.process): each.place for each in evidence.of_kind(PROGRESS)}
     broken = {
         (each.source, each.process) for each in faults if each.place > steps.get((each.source, each.process), 0)

@@ -250,7 +250,7 @@ def _is_phase(since: Point, calls: Mapping[str, int]) -> bool:
 
 
 def _place(function: str | None, *, by_time: bool) -> Callable[[Point], float]:
-    """Returns how far a point lies: by calls of the function, or by samples where none is known."""
+    """Returns how far a point lies: by calls of the function, or by samples if there is no function."""
     if by_time:
         return lambda point: point.time
     return lambda point: point.sample if function is None else point.calls.get(function, 0)

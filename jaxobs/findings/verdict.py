@@ -132,7 +132,8 @@ def _same_fault(one: Finding, other: Finding) -> bool:
     made = maker.endswith("<locals>") or maker.rpartition(".")[2][:1].isupper()  # by a function, or in a class
     made = made and one.finding == recreated_functions.NAME and other.function.startswith(f"{maker}.")
     taken = one.data.get("sizes", ()) == other.data.get("sizes")
-    taken = taken or (one.subject == other.subject and one.data.get("some", ()) == other.data.get("some"))
+    values = any(one.data.get(key, ()) == other.data.get(key) for key in ("some", "prints_as"))
+    taken = taken or (one.subject == other.subject and values)
     alike = one.finding == other.finding and (made or taken)
     call = (one.function, one.where) == (other.function, other.where) and {one.finding, other.finding} < ONCE
     call = call or (one.finding == other.finding and one.where == other.where and "loop" in one.data)

@@ -130,6 +130,16 @@ def test_one_value_in_two_calls_is_one_fault() -> None:
     assert found == {learn.id: None, act.id: learn.id, other.id: None, named.id: None}
 
 
+def test_one_object_of_two_methods_is_one_fault() -> None:
+    """Each new model recompiles both of its jitted methods; another class's objects are another fault."""
+    kind, model = "identity_hashed_static", {"argument": "self", "prints_as": "Model object"}
+    step = finding(kind, function="Model.step", subject="self", seconds=9.0, data=model)
+    loss = finding(kind, function="Model.loss", subject="self", seconds=4.0, data=model)
+    other = finding(kind, function="Policy.act", subject="self", seconds=5.0, data=model | {"prints_as": "Policy object"})
+    found = {each.id: each.caused_by for each in judged(step, loss, other).findings}
+    assert found == {step.id: None, other.id: None, loss.id: step.id}
+
+
 def test_memory_that_grows_comes_before_a_hundredth_of_the_time() -> None:
     """Pauses of 2 s come before a leak of 25 MiB only where they are much of the time."""
     leak, slow = finding("array_leak", bytes=25 * 2**20), finding("slow_steps", seconds=2.0)

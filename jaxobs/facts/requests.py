@@ -22,6 +22,26 @@ ENGINE_STATES = ("running", "waiting")
 """Requests that are in the engine's batch, and those that wait to be."""
 
 
+ANSWERING = ("jax", "lock", "host")
+"""States of a service that answers requests: in JAX, or a device computes; at a lock, and no thread that answers a
+request works; or at something else, which includes computations on the CPU that JAX's C++ code runs at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnsweringLine:
+    """Seconds in which a service answered requests and was at one line, by looks at its threads."""
+
+    line: str
+    """`file:line` of the user's code."""
+    at: str
+    """State of the service, one of `ANSWERING`."""
+    seconds: float
+    share: float
+    """Share of the seconds in which the service answered requests, from 0 to 1."""
+    held_at: str | None = None
+    """`file:line` at which another thread most often worked meanwhile, which may hold the lock; None elsewhere."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestCompilation:
     """An executable that was compiled or loaded inside a request: a `Compilation` in short."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from jaxobs.facts.functions import Histogram
+from jaxobs.facts.requests import AnsweringLine
 
 TIME_CATEGORIES = (
     "init", "trace", "compile", "cache_load", "input_wait", "step", "checkpoint", "eval", "transfer", "idle",
@@ -106,6 +107,8 @@ class TimeState:
     """`file:line` of the program that waited longest for checkpoint operations, in all; None if unknown."""
     serves: bool = False
     """Whether a server calls functions, or tasks of a thread pool do: between two calls the process rests."""
+    answering: tuple[AnsweringLine, ...] = ()
+    """Lines of a service with the most seconds while it answered requests, the most first."""
     host: HostWork | None = None
     run: RunState | None = None
     """None if no `run_id` is set, and until the backend is initialized."""

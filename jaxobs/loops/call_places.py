@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from inspect import CO_GENERATOR
 from types import CodeType, FrameType
 
-from jaxobs.internals.source_files import is_jax, is_own
+from jaxobs.internals.source_files import is_jax, is_own, is_plumbing
 
 FEWEST_LONG = 3
 """Calls that make a loop where they are long."""
@@ -113,11 +113,19 @@ def outside(frame: FrameType) -> FrameType:
 
 def is_served(frame: FrameType) -> bool:
     """Whether a frame is in a server, as the call of a handler is."""
-    names = (each.f_globals.get("__name__") for each in frames(frame))
-    return any(
-        isinstance(name, str) and (name.partition(".")[0] in _SERVERS or name.startswith(_SERVER_MODULES))
-        for name in names
-    )
+    return any(map(_is_servers, frames(frame)))
+
+
+def answers(frame: FrameType) -> bool:
+    """Whether a thread answers a request: a server has called the user's code, and it has not returned."""
+    inner = itertools.takewhile(lambda each: not _is_servers(each), frames(frame))
+    files = [each.f_code.co_filename for each in inner]
+    return not all(is_plumbing(file) or is_jax(file) for file in files) and is_served(frame)
+
+
+def _is_servers(frame: FrameType) -> bool:
+    name = frame.f_globals.get("__name__")
+    return isinstance(name, str) and (name.partition(".")[0] in _SERVERS or name.startswith(_SERVER_MODULES))
 
 
 def is_generated(frame: FrameType) -> bool:

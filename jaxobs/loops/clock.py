@@ -23,6 +23,8 @@ from jaxobs.base.arrivals import arrived
 from jaxobs.base.guard import guarded
 from jaxobs.facts.compilations import EAGER
 from jaxobs.facts.loops import HostLine, HostWait
+from jaxobs.loops.answering import Answering
+from jaxobs.loops.early_looks import EarlyLooks
 from jaxobs.loops.loop_outputs import LoopOutputs
 from jaxobs.loops.positions import IN_CALL, IN_INPUT, IN_LIBRARY, IN_LOOP, shared
 from jaxobs.loops.running import MOST_THREADS, Running
@@ -39,14 +41,16 @@ STEADY_LOOKS, STEADY_LOOK_SECONDS = 600, 0.3
 QUIET_SECONDS = 10.0
 """After so long without a call it looks once in `QUIET_LOOK_SECONDS`."""
 QUIET_LOOK_SECONDS = 0.5
-MOST_EARLY = 4096
-"""Looks at a thread that are kept as long as no loop is known, and at steps."""
+MOST_STEPPED = 4096
+"""Looks at steps that are kept."""
 ASK_PAUSE, MOST_ARRAYS = 300.0, 64
 """JAX is not asked for its newest arrays again for so many times what the last answer cost; how many are asked."""
 USUAL = 1.5
 """A step continues as usual for so many times the median."""
-COMPUTED_LOOKS, COMPUTED_SECONDS, COMPUTED_PART = 8, 10.0, 0.9
-"""Looks from one question to the next whether the devices computed for this part of so many seconds."""
+COMPUTED_LOOKS = 8
+"""Looks from one question to the next whether the devices have computed for long."""
+MOST_ANSWERING = 8
+"""Threads, chosen by chance, that are looked at in a service each time."""
 FEWEST_LOOKS, MOST_LINES, MOST_EVALUATIONS = 20, 512, 8
 MOST_SHOWN, LEAST_SHOWN, LEAST_COMPILED, LEAST_SECONDS = 12, 0.005, 0.02, 10.0
 """Lines of a snapshot, shares of the time that each has at least, and the seconds of a category's first line."""
@@ -56,6 +60,7 @@ class Calls(Protocol):
     """The calls that were seen."""
 
     _wall: Wall | None
+    serves: bool
     functions: dict[str, Seen]
     latest: Seen | None
     threads: set[int]
@@ -72,8 +77,8 @@ class Clock:
         self._outputs = outputs
         self._spots = Spots()
         self._lock = threads.RLock()
-        self._early: dict[int, deque[Look]] = {}
-        """Looks by thread, as long as no loop is known."""
+        self._early = EarlyLooks()
+        self.answering = Answering()
         self._loops: Sequence[Seen] = ()
         self._median = 0.0
         self._made = 0
@@ -93,7 +98,7 @@ class Clock:
         self._works: Counter[str] = Counter()
         """Looks at dispatching to a CPU, which may compute what it is given at once."""
         self._reads: dict[str, Counter[str]] = {}
-        self._stepped: deque[tuple[float, float]] = deque([(0.0, 0.0)], MOST_EARLY)
+        self._stepped: deque[tuple[float, float]] = deque([(0.0, 0.0)], MOST_STEPPED)
         """Moments of looks while devices computed steps, and the seconds of all these looks until then."""
         if calls._wall is not None:
             calls._wall.rest.saw(None)  # what was before is in no look
@@ -124,9 +129,7 @@ class Clock:
             if not new or not loops or wall is None:
                 return
             began = min(loop.began for loop in loops)
-            early = [each for each in self._early.pop(wall.thread or 0, ()) if each.when > began]
-            self._early.clear()
-            found = [(self._category(each), each) for each in early]
+            found = [(self._category(each), each) for each in self._early.since(wall.thread or 0, began)]
             part = wall.loop_found([(category, look.seconds) for category, look in found])
             for category, look in found:
                 look.seconds *= part
@@ -169,7 +172,10 @@ class Clock:
             called_back = next((each for each in frames.values() if calls_back(outermost(each).f_code)), None)
             back = None if called_back is None else self._spots.of(called_back)
             del called_back
-        return Glance(spots, awaits, back if back is not None and back.line else None, self._computing())
+            others = [each for each in frames if each not in spots] if self._calls.serves and not self._loops else []
+            some = random.sample(others, min(len(others), MOST_ANSWERING))
+            seen = [*spots.values(), *(self._spots.of(frames[each]) for each in some)]
+        return Glance(spots, awaits, back if back is not None and back.line else None, self._computing(), seen)
 
     def look(self, glance: Glance | None = None) -> None:
         """Looks once, unless what was seen is given."""
@@ -192,20 +198,13 @@ class Clock:
                     if thread in glance.spots:
                         look = self._look(thread, glance)
                         look.seconds = seconds
-                        self._early.setdefault(thread, deque(maxlen=MOST_EARLY)).append(look)
+                        self._early.add(thread, look)
                     else:
                         self._calls.threads.discard(thread)
-                if spot := self._computed_long(wall.thread):
+                if self._made % COMPUTED_LOOKS == 0 and (spot := self._early.computed_long(wall.thread)):
                     self._calls.alone(self._called(spot), spot.at)
-
-    def _computed_long(self, thread: int) -> Spot | None:
-        """Returns where a thread is if the devices have computed for long, before a loop is known."""
-        looks = self._early.get(thread, ())
-        if self._made % COMPUTED_LOOKS or not looks or not looks[-1].computes:
-            return None
-        lately = [each for each in looks if each.when > looks[-1].when - COMPUTED_SECONDS]
-        computed = sum(each.seconds for each in lately if each.computes and not each.spot.called_back)
-        return looks[-1].spot if computed > COMPUTED_PART * COMPUTED_SECONDS else None
+                calls = any(map(self._called, glance.others))
+                self.answering.saw(glance.others, perf_counter(), lambda: calls or self._anything_computes())
 
     def _look(self, thread: int, glance: Glance) -> Look:
         spot, latest = glance.spots[thread], self._calls.latest

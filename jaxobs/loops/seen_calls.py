@@ -364,6 +364,7 @@ class SeenCalls:
                 known.produces = call_places.is_generated(frame)
                 if not known.ignored:
                     self.functions[name] = known
+                if served or not known.ignored:
                     self._look()
             seen = known
         return self._known.keep(fun, seen)

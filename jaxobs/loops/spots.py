@@ -62,6 +62,10 @@ class Spot:
     """Whether a compiled program has called Python back, as by `jax.pure_callback`."""
     locks: bool = False
     """Whether the thread takes a lock, as in a `with`."""
+    answers: bool = False
+    """Whether the thread answers a request of a service."""
+    works: bool = False
+    """Whether the thread is in the user's code or in a library, and neither takes a lock nor sleeps."""
     differences: str = ""
     """The user's line that has SciPy estimate derivatives by finite differences; empty if none does."""
     _positions: dict[int, tuple[Place, str | None]] = field(default_factory=dict)
@@ -91,6 +95,8 @@ class Glance:
     """The spot of Python that a compiled program has called on a thread of its own."""
     computing: Sequence[Seen]
     """Functions of which the devices computed a call."""
+    others: Sequence[Spot]
+    """Spots of threads of a service, some of which may answer requests."""
 
 
 @dataclass(slots=True)
@@ -170,6 +176,7 @@ class Spots:
 
 def _read(frame: FrameType) -> Spot:
     place = call_places.place(frame)
+    sleeps, locks = positions.calls(*place[0], "sleep"), positions.locks(place)
     waits = positions.calls(*place[0], "block_until_ready") or place[0][0].co_name == "block_until_ready"
     return Spot(
         place=place,
@@ -179,11 +186,13 @@ def _read(frame: FrameType) -> Spot:
         waits=waits,
         at=next(((id(code), at) for code, at in place if not is_jax(code.co_filename)), (0, 0)),
         runs=positions.interrupted(*place[0]),
-        pauses=place[0][0] if positions.calls(*place[0], "sleep") else None,
+        pauses=place[0][0] if sleeps else None,
         sends=any("device_put" in code.co_name and is_jax(code.co_filename) for code, _ in place),
         saves=_saves(place),
         called_back=any(calls_back(code) for code, _ in place),
-        locks=positions.locks(place),
+        locks=locks,
+        answers=call_places.answers(frame),
+        works=not (sleeps or locks or runs_programs(place[0][0].co_filename)) and _line(place) != "",
         differences=_differences(frame, place),
     )
 

@@ -67,6 +67,7 @@ class FoundLoopsSource(Subscriber):
         if self._watching:
             self._take_in(self._calls.fold())
             self._look()
+            self._see_answers()
         self._watching = True
         self._calls.watch(self._store.part(Wall))
 
@@ -76,6 +77,7 @@ class FoundLoopsSource(Subscriber):
         self._store.part(LoopOutputs).forget()
         if self._watching:
             self._calls.adopt()
+            self._see_answers()
             self._calls.stop()
 
     def _look(self) -> None:
@@ -84,6 +86,10 @@ class FoundLoopsSource(Subscriber):
         if not self._store.part(Watched).frozen():
             for event in found:
                 self._store.record(event)
+
+    def _see_answers(self) -> None:
+        if self._calls.clock is not None:
+            self._store.part(Wall).answering = self._calls.clock.answering.lines()
 
     def _on_event(self, event: Event) -> None:
         """On the thread that compiled, also between two bursts: what it traced may have taken it out of our sight."""

@@ -63,7 +63,7 @@ def time_state(wall: Wall, checkpoints: Checkpoints, runs: Runs, meter: HostMete
         checkpoints=checkpoints.frozen(),
         checkpoint_bytes=dict(checkpoints.bytes),
         checkpoint_line=max(checkpoints.lines.copy(), key=checkpoints.lines.__getitem__, default=None),
-        serves=wall.serves, run=run, host=host,
+        serves=wall.serves, answering=wall.answering, run=run, host=host,
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from threading import get_ident
 
 from jaxobs.base import threads
+from jaxobs.facts.requests import AnsweringLine
 from jaxobs.facts.wall import TIME_CATEGORIES
 from jaxobs.state.account import Account
 from jaxobs.state.lately import Lately
@@ -29,7 +30,7 @@ class Wall(Account):
         self._counters = Counters()
         self.lately = Lately(0.0)
         """Seconds by category in the latest minutes; its clock is their sum."""
-        self.serves = False
+        self.serves, self.answering = False, tuple[AnsweringLine, ...]()
         """As in `TimeState`."""
         self.evaluations, self._evaluated = 0, -1
         self.compiled: dict[tuple[str, str], float] = {}

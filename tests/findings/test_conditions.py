@@ -15,7 +15,7 @@ from jaxobs.facts.functions import FunctionState, Histogram, ProgramState
 from jaxobs.facts.inputs import InputState
 from jaxobs.facts.loops import HostLine, HostWait, LoopState
 from jaxobs.facts.numbers import NonFinite, WatchedState
-from jaxobs.facts.requests import Latency, RecentRequests, RequestCompilation, RequestRecord, RouteState
+from jaxobs.facts.requests import AnsweringLine, Latency, RecentRequests, RequestCompilation, RequestRecord, RouteState
 from jaxobs.facts.steps import Step
 from jaxobs.facts.wall import HostCallback, HostWork, TimeState
 from jaxobs.findings import all_kinds
@@ -227,6 +227,23 @@ def test_failed_requests() -> None:
     assert dead.severity == "critical"
     assert found(routes=(RouteState(route="/p", requests={"false": {"ok": 12_000, "error": 7}}),)) == []
     assert found(routes=(RouteState(route="/p", requests={"false": {"ok": 10, "client_error": 90}}),)) == []
+
+
+def test_requests_that_wait_for_a_lock() -> None:
+    """By the share of the time in which requests were answered, if another thread works meanwhile."""
+
+    def waits(seconds: float, share: float, held_at: str | None = "report.py:3") -> list[tuple[str, str | None]]:
+        lock = AnsweringLine(line="app.py:9", at="lock", seconds=seconds, share=share, held_at=held_at)
+        other = AnsweringLine(line="app.py:8", at="jax", seconds=seconds, share=1.0 - share)
+        time = TimeState(
+            seconds={"idle": 60.0}, counted={}, category="idle", wall_seconds=60.0, started=NOW - 60.0, steps=0,
+            goodput=None, lost={}, answering=(other, lock),
+        )  # fmt: skip
+        return [(each.severity, each.where) for each in found(wall=time) if each.finding == "contended_lock"]
+
+    assert waits(30.0, 0.5) == [("warning", "app.py:9")]
+    assert waits(30.0, 0.49) == [("info", "app.py:9")]
+    assert waits(30.0, 0.19) == waits(4.9, 0.9) == waits(30.0, 0.9, None) == []
 
 
 def test_requests_that_fail_since_a_little_while_and_no_longer() -> None:

@@ -135,7 +135,9 @@ def test_one_object_of_two_methods_is_one_fault() -> None:
     kind, model = "identity_hashed_static", {"argument": "self", "prints_as": "Model object"}
     step = finding(kind, function="Model.step", subject="self", seconds=9.0, data=model)
     loss = finding(kind, function="Model.loss", subject="self", seconds=4.0, data=model)
-    other = finding(kind, function="Policy.act", subject="self", seconds=5.0, data=model | {"prints_as": "Policy object"})
+    other = finding(
+        kind, function="Policy.act", subject="self", seconds=5.0, data=model | {"prints_as": "Policy object"}
+    )
     found = {each.id: each.caused_by for each in judged(step, loss, other).findings}
     assert found == {step.id: None, other.id: None, loss.id: step.id}
 

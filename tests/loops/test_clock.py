@@ -34,6 +34,7 @@ class Calls:
     functions: dict[str, Seen] = field(default_factory=dict)
     latest: Seen | None = None
     threads: set[int] = field(default_factory=set)
+    serves: bool = False
 
 
 class Array:

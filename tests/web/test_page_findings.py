@@ -107,6 +107,8 @@ def test_the_picture_of_a_finding_has_whole_sentences_and_no_home(opened: Opener
         advice=ADVICE,
         where=where,
         seconds=9,
+        count=42,
+        sequences=(1, 2),
         summary=f"`x` recompiles (`{where}`).",
     )
     with serving(replace(rich(), findings=(found,))) as server:
@@ -117,6 +119,7 @@ def test_the_picture_of_a_finding_has_whole_sentences_and_no_home(opened: Opener
         drawn = page.evaluate("drawn")
     told = " ".join(drawn)
     assert shown in drawn and f"x recompiles ({shown})." in told and "ada" not in told
+    assert drawn[1] == "f recompiled 42 times, 9.0 s lost"
     assert "…" not in told and "Pad it to multiples of 64. That leaves" in told
     assert told.count("That leaves") == told.count("sizes seen.") < 9
     assert {"64", "448"} <= {*drawn}
@@ -206,7 +209,9 @@ def test_what_to_do_is_said_once_for_a_function(opened: Opener) -> None:
         expect(told).to_have_count(2)
         expect(page.locator("#recent .reason").first).to_contain_text("(2 fits both calls)")
         expect(page.locator("#recent .reason").last).to_have_attribute("title", re.compile("0 fits both calls"))
-        expect(page.locator("#requests-cold-list")).to_contain_text("f32[0] -> f32[1].")
+        cold_one = page.locator("#requests-cold-list .why").first  # what changed stands with the compilation
+        expect(cold_one).to_have_text(re.compile(r"^shape\s*m\.f\s*100 ms$"))
+        expect(cold_one).to_have_attribute("title", reasons[0])
         page.locator("#eager").check()  # drawn again
         expect(told).to_have_count(2)
 

@@ -24,8 +24,10 @@ _SENTENCES = ("jaxobs/findings/**/*.py", "jaxobs/reasons/**/*.py", "jaxobs/base/
 _PAGE = ("jaxobs/web/page/*", "jaxobs/web/page/assets/*", *_SENTENCES, "tools/pictures/pages.py")
 INPUTS: Mapping[str, tuple[str, ...]] = {
     "docs/live-page.png": (*_PAGE, "jaxobs/ops/demo/*.py"),
-    "docs/screens/verdict.png": (*_PAGE, "examples/ragged_batches.py", "jaxobs/views/report/*.py"),
-    "docs/report.png": (*_PAGE, "jaxobs/ops/demo/*.py", "jaxobs/views/report/*.py"),
+    **{
+        f"docs/{name}.png": (*_PAGE, "examples/ragged_batches.py", "jaxobs/views/report/*.py")
+        for name in ("screens/verdict", "report", "screens/card")
+    },
     **{
         f"docs/screens/{name}.png": (*_PAGE, f"tools/pictures/programs/{name}.py")
         for name in ("leaking", "nan", "server", "healthy")

@@ -38,6 +38,8 @@ class Screen:
     scheme: str = "light"
     whole: bool = False
     """Whether the picture goes down to the end of the page, or shows one screen."""
+    card: bool = False
+    """Whether to save the card of the worst finding instead."""
 
 
 @dataclass(frozen=True)
@@ -59,11 +61,10 @@ DRAWN = {
     "server": Drawn(60, screen=PHONE),
     "healthy": Drawn(90, settings=("--peak-flops", "1e11")),
     "leaking": Drawn(150, settings=("--sample-interval", "1")),
-    "live-page": Drawn(
-        185, ("-m", "jaxobs", "demo", "--minutes", "5", "--port", "0"), screen=Screen(height=1100, whole=True)
-    ),
+    "live-page": Drawn(185, ("-m", "jaxobs", "demo", "--minutes", "5", "--port", "0"), screen=Screen(1200, 900)),
     "verdict": Drawn(0, (*_RUN, "ragged_batches.py"), screen=Screen(1200, 450)),
-    "report": Drawn(0, ("-m", "jaxobs", "demo", "--once", *_RUN[3:]), screen=Screen(whole=True)),
+    "report": Drawn(0, (*_RUN, "ragged_batches.py"), screen=Screen(1200, 1100)),
+    "card": Drawn(0, (*_RUN, "ragged_batches.py"), screen=Screen(1200, 630, card=True)),
 }
 """By picture."""
 
@@ -103,7 +104,12 @@ def take(chromium: Any, url: str, out: Path, screen: Screen) -> None:
     )
     page.goto(url, wait_until="domcontentloaded")
     page.wait_for_timeout(1000 * SETTLED)
-    page.screenshot(path=out, full_page=screen.whole)
+    if screen.card:
+        with page.expect_download() as saved:
+            page.get_by_role("button", name="save as a picture").first.click()
+        saved.value.save_as(out)
+    else:
+        page.screenshot(path=out, full_page=screen.whole)
     page.close()
     shrink(out)
 

@@ -40,10 +40,18 @@ function cardOf(finding) {
   pen.fillStyle = "#10151c"; pen.fillRect(0, 0, 1200, 630);
   pen.fillStyle = CARD.severity[(entry && entry.severity) || finding.severity] || CARD.seen; pen.fillRect(0, 0, 16, 630);
   write(spaced(finding.finding).toUpperCase(), 24, CARD.quiet, { step: 2.2 });
-  told(finding.summary, [42, 36, 30], CARD.ink, { weight: 600, width: all, room: 212 });
-  const cost = [finding.count > 0 && counted(finding), finding.seconds > 0 && lostTime(finding), finding.bytes && bytes(finding.bytes)].filter(Boolean).join(" · ");
-  y += 12;
-  if (cost) write(cost, 32, CARD.severity.warning, { step: 1.6 });
+  const again = finding.sequences.length > 0 && finding.count > 0 && finding.seconds > 0 && ![EAGER, OTHER, "<unknown>"].includes(finding.function);
+  if (again) {
+    y += 10;
+    told(`${splitName(finding.function)[1]} recompiled ${plural(finding.count, "time")}, ${seconds(finding.saves_seconds ?? finding.seconds)} lost`, [56, 46, 36], CARD.ink, { weight: 700, width: all, room: 75 });
+    told(finding.summary, [30, 26, 24], CARD.quiet, { weight: 400, width: all, room: 110 });
+    y += 22;
+  } else {
+    told(finding.summary, [42, 36, 30], CARD.ink, { weight: 600, width: all, room: 212 });
+    const cost = [finding.count > 0 && counted(finding), finding.seconds > 0 && lostTime(finding), finding.bytes && bytes(finding.bytes)].filter(Boolean).join(" · ");
+    y += 12;
+    if (cost) write(cost, 32, CARD.severity.warning, { step: 1.6 });
+  }
   const seen = sizesSeen(finding.data.sizes), drawn = seen.length > 1;
   if (finding.advice) told(finding.advice, [30, 26, 22], CARD.cure, { weight: 400, width: drawn ? 600 : all, room: 566 - y });
   if (drawn) drawSizes(pen, seen, bucketsOf(finding), { left: 736, right: CARD.right, top: 372, floor: 520 });
@@ -85,9 +93,8 @@ function saveCard(finding) {
 }
 
 // The address of a finding on this page, and its picture.
-const shareOf = (finding) => h("p", { class: "share" },
-  h("button", { type: "button", class: "badge part", text: "save as a picture", onclick: () => saveCard(finding) }), " ",
-  h("a", { href: `#finding-${finding.id}`, text: "link" }));
+const shareOf = (finding) => [h("button", { type: "button", class: "badge part", text: "save as a picture", onclick: () => saveCard(finding) }),
+  h("a", { href: `#finding-${finding.id}`, text: "link" })];
 
 // Goes to the finding that the address names, once it is there.
 let addressed = false;

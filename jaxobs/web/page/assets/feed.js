@@ -131,14 +131,14 @@ function makeEvent(event) {
     event.call_site && siteOf(event.call_site),
     event.library_site && insideOf(event.library_site),
   ].filter(Boolean);
-  // The function stands in the line above already.
-  const reason = event.reason.replace(`\`${event.function}\`: `, "");
+  const reason = unnamed(event.reason, event.function);
   const [change, told] = changeAndCure(reason);
   const cure = told ? h("span", {}, ...sentence(told)) : null;
+  const drawn = event.changes.length > 0 && change.includes(" -> "); // by the table below
   const node = h("li", { "data-sequence": event.sequence, "data-eager": String(event.eager), tabindex: "-1" },
     h("div", { class: "row" }, h("time", { class: "num", datetime: event.time, title: moment(at), text: when(at) }), nameNode(event.function), bar, h("span", { class: "num cost", text: seconds(total) })),
     h("div", { class: "meta" }, chip(event.cause), ...meta),
-    reason ? h("p", { class: "reason", title: cure && reason }, ...sentence(change), cure) : null,
+    reason && (cure || !drawn) ? h("p", { class: "reason", title: cure && reason }, ...(drawn ? [] : sentence(change)), cure) : null,
     event.changes.length ? changesOf(event) : null,
     missedOf(event.lookup),
     moreOf(event));

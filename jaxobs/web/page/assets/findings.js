@@ -49,7 +49,7 @@ function makeFinding(finding) {
     h("div", { class: "about" },
       h("h3", {}, h("span", { class: "kind", text: spaced(finding.finding) }), finding.function === "<unknown>" && finding.subject ? null : nameNode(finding.function),
         finding.subject && finding.subject !== finding.function ? h("span", { class: "subject mono", title: finding.subject, text: finding.subject }) : null),
-      row.summary, row.advice, h("details", {}, row.figures, row.body), symptomOf(finding.finding)),
+      row.summary, row.advice, h("details", {}, row.figures, row.body), h("p", { class: "share" }, symptomOf(finding.finding), ...shareOf(finding))),
     row.picture);
   return row;
 }
@@ -91,7 +91,6 @@ function updateFinding(row, finding, entries) {
     leavesOf(finding.data),
     figures.length ? h("dl", {}, ...figures.flatMap(([name, text]) => [h("dt", { text: spaced(name) }), h("dd", { class: "num", text })])) : null,
     trace ? h("p", { class: "share" }, "A trace of that time: ", h("span", { class: "site" }, h("code", { title: trace, text: trace.split("/").slice(-2).join("/") }), copier(`jaxobs profile ${trace}`, "command"))) : null,
-    shareOf(finding),
   ].filter(Boolean));
 }
 

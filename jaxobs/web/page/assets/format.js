@@ -79,6 +79,9 @@ function changeAndCure(reason) {
   return end < 0 ? [reason, ""] : [reason.slice(0, end), reason.slice(end)];
 }
 
+// A reason without the name of its function, which stands beside it.
+const unnamed = (reason, name) => (reason || "").replace(`\`${name}\`: `, "");
+
 const spaced = (word) => word.replaceAll("_", " ");
 const sum = (numbers) => Object.values(numbers).reduce((a, b) => a + b, 0);
 

@@ -101,7 +101,7 @@ function updateFunction(row, fn, longest) {
   row.bar.title = PHASES.filter((phase) => seconds_[phase] != null).map((phase) => `${spaced(phase)} ${seconds(seconds_[phase])}`).join("\n");
   setText(row.total, seconds(spent(fn)));
   updateCache(row.cache, fn.cache);
-  const reason = (Object.hasOwn(APART, fn.name) && APART[fn.name]) || (recompiled(fn) > 0 && fn.last_reason) || "";
+  const reason = (Object.hasOwn(APART, fn.name) && APART[fn.name]) || (recompiled(fn) > 0 && unnamed(fn.last_reason, fn.name)) || "";
   redraw(row.reason, reason, () => sentence(changeAndCure(reason)[0])); // what to do stands with its compilation
   setTitle(row.reason, reason);
   show(row.why, Boolean(reason) && !open);

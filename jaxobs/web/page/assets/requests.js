@@ -78,12 +78,12 @@ function updateGeneration({ cells }, route) {
   setText(cells.reasons, reasons.length ? reasons.map(([reason, n]) => `${spaced(reason)} ${count(n)}`).join(" · ") : DASH);
 }
 
-// When, which route, how long; then each compilation in it with its cause and what changed.
+// When, which route, how long; then each compilation in it with its cause; what changed stands with the compilation.
 function coldRequest(told) {
   const more = told.compilations - told.compiled.length;
   return h("li", {},
     h("p", {}, h("span", { class: "num quiet", text: when(told.time) }), h("strong", { class: "mono", text: told.route }), h("span", { class: "num", text: seconds(told.seconds) }), told.outcome === "ok" ? null : h("span", { class: "badge lost", text: spaced(told.outcome) })),
-    ...told.compiled.map((each) => h("p", { class: "why" }, chip(each.cause), nameNode(each.function),
-      h("span", { class: "num", text: `${seconds(each.seconds)}${each.cache === "hit" ? " from the cache" : ""}` }), h("span", { class: "detail-text" }, ...sentence(changeAndCure(each.reason)[0])))),
+    ...told.compiled.map((each) => h("p", { class: "why", title: each.reason }, chip(each.cause), nameNode(each.function),
+      h("span", { class: "num", text: `${seconds(each.seconds)}${each.cache === "hit" ? " from the cache" : ""}` }))),
     ...(more > 0 ? [h("p", { class: "why quiet", text: `and ${plural(more, "more compilation")}` })] : []));
 }

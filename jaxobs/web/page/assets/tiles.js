@@ -57,7 +57,7 @@ function tileRequests(snap) {
   const slowest = Math.max(...routes.map((each) => (each.warm ? each.warm.p99 : 0)));
   const errors = all((each) => ended(each, null, "error")), cold = all((each) => ended(each, "true"));
   const rate = routes.some((each) => each.per_second != null) ? all((each) => each.per_second || 0) : null;
-  $("tile-requests").dataset.state = errors ? "warn" : "";
+  $("tile-requests").dataset.state = errors ? "warn" : rate ? "" : "off";
   drawRate($("tile-requests-rate"), rate);
   pieces($("tile-requests-sub"), [plural(all((each) => ended(each)), "request"), slowest > 0 && `warm p99 ${routes.length > 1 ? "up to " : ""}${seconds(slowest)}`, cold && `${count(cold)} cold`, errors && plural(errors, "error")]);
 }
@@ -138,7 +138,7 @@ function tileMemory(snap) {
   if (used == null) {
     setText($("memory"), bytes(memory.live_array_bytes));
     stacked(bar, [], 1);
-    return pieces($("memory-sub"), [several, memory.live_arrays != null && plural(memory.live_arrays, "array"), mostHeld(device), "the allocator reports no figures"]);
+    return pieces($("memory-sub"), [several, memory.live_arrays != null && plural(memory.live_arrays, "array"), mostHeld(device)]);
   }
   const ratio = limit ? used / limit : 0;
   tile.dataset.state = fullness(ratio);
@@ -151,7 +151,7 @@ function tileProgress(snap, now) {
   if (page.recorded) return tileEnd();
   const open = [...snap.in_progress].sort((a, b) => a.started - b.started);
   const oldest = open.length ? now - open[0].started : 0;
-  $("tile-progress").dataset.state = oldest >= STUCK_AFTER ? "warn" : open.length ? "busy" : "";
+  $("tile-progress").dataset.state = oldest >= STUCK_AFTER ? "warn" : open.length ? "busy" : "off";
   setText($("progress"), open.length ? count(open.length) : "none");
   keyed($("progress-list"), open.slice(0, 3), (each) => `${each.function} ${each.phase} ${each.thread} ${each.started}`,
     (each) => {

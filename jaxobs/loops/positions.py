@@ -103,6 +103,12 @@ def _name(code: CodeType, at: int) -> str:
 
 
 def line_of(code: CodeType, at: int) -> int:
+    """The line of an instruction. One without a line, as Python 3.11's jump back, has that of its loop or function."""
+    heads = (min(each) for each in sorted(_loops(code, at), key=len)) if not (line := _line(code, at)) else ()
+    return line or next(filter(None, (_line(code, head) for head in heads)), code.co_firstlineno)
+
+
+def _line(code: CodeType, at: int) -> int:
     """The line of an instruction; 0 where the code does not tell."""
     return next((line or 0 for begin, end, line in code.co_lines() if begin <= at < end), 0)
 

@@ -126,7 +126,7 @@ def _traceback(error: BaseException) -> Iterator[tuple[FrameType, int]]:
 def _stack(frame: FrameType | None) -> list[tuple[FrameType, int]]:
     found: list[tuple[FrameType, int]] = []
     while frame is not None and len(found) < 1000:
-        found.append((frame, frame.f_lineno or 0))
+        found.append((frame, frame.f_lineno or frame.f_code.co_firstlineno))  # 3.11's jump back has none
         frame = frame.f_back
     return found[::-1]
 

@@ -23,6 +23,7 @@ from jaxobs.loops.positions import (
     calls,
     interrupted,
     is_task,
+    line_of,
     locks,
     position,
     takes_difference,
@@ -237,3 +238,13 @@ def test_a_sleep_that_lasts_for_a_difference(text: str, taken: bool) -> None:
     module = text.replace("\n    ", "\n")
     exec(compile(module, "train.py", "exec"), names | {"due": 2.0})
     assert stack == [taken, taken], "in a function, and in a script"
+
+
+def test_each_instruction_has_a_line_of_the_program() -> None:
+    source = "first = 1\nfor x in (1, 2):\n    for y in (3, 4):\n        step()\n        if y:\n            look()\n"
+    code = compile(source, "program.py", "exec")
+    lines = {line_of(code, at) for at in range(-1, len(code.co_code))}
+    assert lines == {1, 2, 3, 4, 5, 6}
+    without = [each for each in dis.get_instructions(code) if each.positions and each.positions.lineno is None]
+    assert [line_of(code, each.offset) for each in without] == [3] * len(without)
+    assert len(without) == (sys.version_info < (3, 12))  # the inner loop's jump back

@@ -70,7 +70,7 @@ def _place(frame: FrameType | None, sites: Container[str]) -> tuple[bool, str]:
         name = frame.f_code.co_filename
         # Called from a wrapper of ours, it is in JAX as well: its fast path has no frame of Python.
         inside = inside or is_jax(name) or (is_own(name) and count == 0)
-        line = "" if is_plumbing(name) else f"{shown(name)}:{frame.f_lineno}"
+        line = "" if is_plumbing(name) else f"{shown(name)}:{positions.line_of(frame.f_code, frame.f_lasti)}"
         frame, count = frame.f_back, count + 1
     return inside, line
 

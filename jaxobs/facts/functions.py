@@ -41,6 +41,8 @@ class FunctionState:
     """Calls through `jaxobs.jit` or `jaxobs.instrument`; None where only compilations are seen."""
     compilations: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Executables by cause, then by what the cache did: `{"shape": {"miss": 2}}`."""
+    sites: Mapping[str, int] = field(default_factory=dict)
+    """Executables by the line that called the function, or launched the graph; of the first eight lines."""
     phase_seconds: Mapping[str, float] = field(default_factory=dict)
     phase_counts: Mapping[str, int] = field(default_factory=dict)
     cache: Mapping[str, int] = field(default_factory=dict)

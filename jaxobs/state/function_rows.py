@@ -15,6 +15,7 @@ from jaxobs.metrics.buckets import PHASE_BOUNDS
 from jaxobs.state.call_stats import CallStats, MutableHistogram, label
 
 MOST_DISPATCH_HISTOGRAMS = 40
+MOST_SITES = 8
 
 
 @dataclass(slots=True)
@@ -24,6 +25,7 @@ class _Row:
     name: str
     stats: CallStats | None = None
     compilations: dict[str, Counter[str]] = field(default_factory=dict)
+    sites: Counter[str] = field(default_factory=Counter)
     phase_seconds: dict[str, float] = field(default_factory=dict)
     phase_counts: Counter[str] = field(default_factory=Counter)
     cache: Counter[str] = field(default_factory=Counter)
@@ -41,7 +43,8 @@ class _Row:
         return FunctionState(
             name=self.name, calls=None if stats is None else stats.calls,
             compilations={cause: dict(by_cache) for cause, by_cache in self.compilations.items()},
-            phase_seconds=dict(self.phase_seconds), phase_counts=dict(self.phase_counts), cache=dict(self.cache),
+            sites=dict(self.sites), phase_seconds=dict(self.phase_seconds), phase_counts=dict(self.phase_counts),
+            cache=dict(self.cache),
             errors={} if stats is None else stats.errors(), error_kinds={} if stats is None else stats.error_kinds(),
             fastpath_misses=falls, fastpath_reason=why, fastpath_watched=stats is not None and stats.watched,
             dispatch=stats.dispatch() if stats is not None and self.shows_dispatch else None,
@@ -87,6 +90,8 @@ class FunctionRows:
         row = self._row(EAGER if event.eager else event.function)
         row.compilations.setdefault(event.cause, Counter())[event.cache] += 1
         row.cache[event.cache] += 1
+        if event.call_site is not None and (event.call_site in row.sites or len(row.sites) < MOST_SITES):
+            row.sites[event.call_site] += 1
         for phase, seconds in event.phases.items():
             row.phase_seconds[phase] = row.phase_seconds.get(phase, 0.0) + seconds
             row.phase_counts[phase] += 1

@@ -135,6 +135,10 @@ POSITIVE: dict[str, Case] = {
     "as many recompilations spread over a day are no storm": (
         "costly_recompilations", [first(), *(again(cause="dtype", time=2e9 + 3600 * n) for n in range(24))], (), {},
     ),
+    "graphs of one line that differ by nothing in sight": (
+        "costly_recompilations", [first(), *(again(cause="unknown", phases={"compile": 0.3}) for _ in range(6))],
+        ("recompiled 6 times at train.py:33, which took 1.8 s (unknown)",), {"count": 6},
+    ),
     "a last batch, whose size is a multiple of 8": (
         "costly_recompilations", resized([256, 96], phases={"compile": 4.0}),
         ("recompiled once at train.py:33 for 96 rows instead of 256 in `batch['image']`, which took 4 s.",

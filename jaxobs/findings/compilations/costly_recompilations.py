@@ -17,7 +17,8 @@ SECONDS = 1.0
 """Time that the recompilations took together. A large program alone takes minutes."""
 
 AVOIDABLE = frozenset({"dtype", "weak_type", "jit_options", "context"})
-"""Causes that are hardly ever meant. Another mode, place, model or bucket may well be."""
+"""Causes that are hardly ever meant. Another mode, place, model or bucket may well be. At a line that compiled the
+function before, without a change in sight, `unknown` is no more meant than these."""
 
 SHARE = 0.02
 """Share that a smaller batch's recompilation has of the time since the function first compiled. Each epoch has the same
@@ -64,7 +65,7 @@ class CostlyRecompilations:
             self._began = event.time - seconds
         if event.eager or event.cache == "hit":
             return
-        if event.cause in AVOIDABLE:
+        if event.cause in AVOIDABLE or (event.cause == "unknown" and event.call_site is not None):
             if self._avoidable is None:
                 self._avoidable = Case.of(NAME, event)
                 self._avoidable.about = _Costs()

@@ -34,6 +34,8 @@ MOST_LINES = 256
 MOST_VARIANTS = 16
 MOST_AT_ONCE = 64
 """Compilations that one look tells one by one; of more, as many events stand for all."""
+FEWEST_READS = 4
+"""The read at a line of a thread without step marks from which on each ends a step: fewer may be preparations."""
 NOT_LOADED = (
     "The cache has an entry for this graph, but this runtime could not load it "
     "(PersistentCacheDeserializeFailure), so it was recompiled: on this backend the cache saves nothing."
@@ -56,6 +58,9 @@ class _Thread(threading.local):
 
     def __init__(self) -> None:
         self.line: str | None = None
+        self.makes_marks = False
+        self.reads: dict[str, int] = {}
+        """Reads by line, as long as there are no marks."""
         self.marks: dict[str, tuple[float, float]] = {}
         """Time of each line's latest mark, and the seconds of `compiled` then."""
         self.compiled = 0.0
@@ -144,7 +149,7 @@ class TorchXla(Source):
             return
         with self._lock:
             compiled = self._launched(growth, user, _function(user))
-            if name == torch_hooks.MARK and user is not None:
+            if user is not None and self._ends_step(name, arguments, user):
                 self._marked(user)
         if name in torch_hooks.READS:
             tensor = arguments[0]
@@ -210,8 +215,21 @@ class TorchXla(Source):
 
     # ------------------------------------------------------------------------------------------- steps
 
+    def _ends_step(self, name: str, arguments: tuple[Any, ...], user: FrameType) -> bool:
+        """Returns whether a step ends: by a mark, or in a thread without any, by a read, which runs the graph, too."""
+        thread = self._thread
+        if name == torch_hooks.MARK and not thread.makes_marks:
+            thread.makes_marks, thread.line = True, None
+            thread.marks.clear()
+        if name == torch_hooks.MARK or thread.makes_marks or name not in torch_hooks.READS or not arguments[0].is_xla:
+            return name == torch_hooks.MARK
+        line = _site(user)
+        if line in thread.reads or len(thread.reads) < MOST_LINES:
+            thread.reads[line] = thread.reads.get(line, 0) + 1
+        return thread.reads.get(line, 0) >= FEWEST_READS
+
     def _marked(self, user: FrameType) -> None:
-        """A step mark. The line that comes again first is that of the steps, until another comes twice without it."""
+        """A step ends. The line that comes again first is that of the steps, until another comes twice without it."""
         self._locator.end()
         self._take_fallbacks()
         self._locator.look(sorted(self._sought))

@@ -114,6 +114,7 @@ def test_each_graph_belongs_to_the_line_that_launched_it(printed: ModuleType) ->
     assert sum(each.phases["compile"] for each in compiled) == pytest.approx(0.754943818)
     [function] = [each for each in snapshot.functions if each.compiled]
     assert (function.name, function.calls) == (f"{__name__}.observed", 10)
+    assert function.sites == {f"{__file__}:{mark}": 3, f"{__file__}:{read}": 3}
     assert [(each.site, each.waits) for each in snapshot.transfers if each.waits] == [(f"{__file__}:{read}", 5)]
     assert [(each.operator, each.count) for each in snapshot.fallbacks] == [("aten::median", 4)]
     assert [each.steps for each in snapshot.loops] == [4]
@@ -125,6 +126,15 @@ def test_what_the_cache_did_is_told(printed: ModuleType, reason: str | None) -> 
     store, compiled, _ = observed(printed, (8,))
     assert [each.cache for each in compiled] == ["miss", "miss"]
     assert [each.reason for each in store.events(kind="cache_lookup")[0]] == [reason, reason]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("printed", ["loaded"], indirect=True)
+def test_what_the_cache_had_is_loaded(printed: ModuleType) -> None:
+    store, compiled, snapshot = observed(printed, (8,))
+    assert [(each.cache, [*each.phases]) for each in compiled] == [("hit", ["cache_load"])] * 2
+    assert sum(each.phases["cache_load"] for each in compiled) == pytest.approx(0.00510119)
+    assert [each.result for each in store.events(kind="cache_lookup")[0]] == ["hit", "hit"]  # type: ignore[attr-defined]
+    assert [each.calls for each in snapshot.functions] == [2]
 
 
 @pytest.mark.parametrize("printed", ["shapes"], indirect=True)
@@ -169,4 +179,6 @@ def test_programs_on_torch_xla(name: str, tmp_path: Path) -> None:
         assert {each["where"] for each in findings} == {site}
     if "steps" in expect:
         assert f'jax_steps_total{{loop="__main__.<module>"}} {expect["steps"]}\n' in metrics
-    assert {each["finding"] for each in findings} == set(expect.get("findings", ()))
+    found = {each["finding"] for each in findings}
+    assert found - set(expect.get("by_seconds", ())) == set(expect.get("findings", ()))
+    assert {each["where"] for each in findings if each["finding"] == "host_sync"} <= {site}

@@ -27,13 +27,17 @@ def find(scene: Scene) -> Iterator[Case]:
     most = parts.total(scene.snapshot)
     yield from filter(None, (_case(loop, most) for loop in scene.snapshot.loops))
     if "torch_xla" in scene.snapshot.process.versions and scene.snapshot.loops:
-        loop = max(scene.snapshot.loops, key=lambda each: each.steps)
+        loop = max(scene.snapshot.loops, key=_took)
         yield from filter(None, (_read(loop, each) for each in scene.snapshot.transfers))
+
+
+def _took(loop: LoopState) -> float:
+    return (loop.mean_seconds or 0.0) * loop.steps if loop.seconds is None else loop.seconds.sum
 
 
 def _read(loop: LoopState, line: TransferState) -> Case | None:
     """A line of a lazy program that reads in most steps: each read has the graph run, and waits for it."""
-    took = 0.0 if loop.seconds is None else loop.seconds.sum
+    took = _took(loop)
     share = min(line.wait_seconds / took, 1.0) if took else 0.0
     if line.waits < max(MOST_APART * loop.steps, FEWEST_READS) or share < LEAST_SHARE:
         return None

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jaxobs.base.errors import JaxobsError, MissingExtraError, did_you_mean
+from jaxobs.facts.actions import Action
 from jaxobs.facts.compilations import CacheLookup, Compilation
 from jaxobs.facts.errors import Error, OutOfMemory
 from jaxobs.facts.events import as_event, plain
@@ -89,7 +90,7 @@ def _ask(url: str) -> _Process:
         process_count=snapshot.process.process_count,
     )
     process.findings = list(snapshot.findings)
-    for kind in (Compilation.kind, CacheLookup.kind, OutOfMemory.kind, NonFinite.kind, Error.kind):
+    for kind in (Compilation.kind, CacheLookup.kind, OutOfMemory.kind, NonFinite.kind, Error.kind, Action.kind):
         page = client.fetch_events(url, kind=kind)
         process.missing += page.dropped
         for event in page.events:

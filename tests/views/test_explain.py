@@ -16,6 +16,7 @@ from helpers.waiting import until
 
 import jaxobs
 from jaxobs import cli
+from jaxobs.facts.actions import Action
 from jaxobs.facts.compilations import CacheLookup, Change, Compilation, OpenCompilation
 from jaxobs.facts.errors import Error, OomCause, OutOfMemory
 from jaxobs.facts.events import Event, as_event
@@ -193,6 +194,21 @@ DIED = OutOfMemory(
 )  # fmt: skip
 ERROR = Error(time=3.0, sequence=3, error="ValueError", message="bad\nshape", call_site="train.py:9")
 END = Exit(time=4.0, sequence=4, reason="exception", detail="ValueError", code=1, report="/logs/last-minutes-1.txt")
+def test_a_finding_names_the_trace_taken_while_it_lasted(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    taken = {"name": "profile", "origin": "http", "result": "done"}
+    events = resized(time=1000.0)
+    traces = [Action(time=1000.0 + at, path=f"captures/{at}", **taken) for at in (-10, 10, 20)]
+    refused = Action(time=1030.0, **taken | {"result": "refused"})
+    log = write(tmp_path / "log.jsonl", *events, *traces, refused)
+    [finding] = as_object(capsys, log)["findings"]
+    assert finding["evidence"][-1] == "A trace of that time: `jaxobs profile captures/20`"
+    assert "- A trace of that time: `jaxobs profile captures/20`" in explained(capsys, log)[1]
+    log = write(tmp_path / "early.jsonl", *events, traces[0])
+    assert "A trace of that time" not in explained(capsys, log)[1]
+
+
 LEAK = Finding(
     time=2.0, sequence=2, id="array_leak-1", finding="array_leak", function="train.step", subject="float32[8]",
     summary="412 more arrays.", advice="Find what keeps them.", count=30, since=1.0,

@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from jaxobs.facts.actions import Action
 from jaxobs.facts.compilations import EAGER, CacheLookup, Compilation
 from jaxobs.facts.findings import Finding
 from jaxobs.facts.snapshot import Snapshot
@@ -104,8 +105,8 @@ def tell(process: ProcessEvents, function: str | None = None, snapshot: Snapshot
         snapshot.findings if snapshot is not None
         else latest_findings(process.findings, _replayed(process.compilations))
     )  # fmt: skip
-    findings = [each for each in known if matches(each.function, function)]
-    whole = snapshot if function is None else None
+    findings = [_traced(each, process.actions) for each in known if matches(each.function, function)]
+    whole = replace(snapshot, findings=tuple(findings)) if snapshot is not None and function is None else None
     judged = _judged(process, findings, whole)
     place = {each.id: number for number, each in enumerate(judged.findings)}
     return Story(
@@ -123,6 +124,16 @@ def _judged(process: ProcessEvents, findings: Sequence[Finding], snapshot: Snaps
     times = [each.time for each in (*process.compilations, *findings)]
     seconds = max(times) - min(times) if times else 0.0
     return verdict.of(findings, seconds)
+
+
+def _traced(finding: Finding, actions: Sequence[Action]) -> Finding:
+    """Adds the latest trace that was taken while a finding lasted to its evidence, as the live page does."""
+    end = float("inf") if finding.ended is None else finding.ended
+    during = (each for each in reversed(actions) if finding.since <= each.time <= end)
+    path = next((each.path for each in during if each.name == "profile" and each.path), None)
+    if path is None:
+        return finding
+    return replace(finding, evidence=(*finding.evidence, f"A trace of that time: `jaxobs profile {path}`"))
 
 
 def matches(name: str, function: str | None) -> bool:

@@ -13,6 +13,7 @@ from jaxobs.base import json_lines
 from jaxobs.base.errors import JaxobsError
 from jaxobs.base.files import rotated
 from jaxobs.base.json_lines import Damage
+from jaxobs.facts.actions import Action
 from jaxobs.facts.compilations import CacheLookup, Compilation
 from jaxobs.facts.errors import Error, OutOfMemory
 from jaxobs.facts.events import Event
@@ -28,6 +29,7 @@ _LISTS: dict[type[Event], str] = {
     OutOfMemory: "out_of_memory",
     NonFinite: "nonfinite",
     Error: "errors",
+    Action: "actions",
 }
 """Field of `ProcessEvents` by the kind of event that it lists."""
 MOST_PROCESSES = 1000
@@ -51,6 +53,7 @@ class ProcessEvents:
     out_of_memory: list[OutOfMemory] = field(default_factory=list)
     nonfinite: list[NonFinite] = field(default_factory=list)
     errors: list[Error] = field(default_factory=list)
+    actions: list[Action] = field(default_factory=list)
     exit: Exit | None = None
     """None where it still runs, or could not speak any more."""
     missing: int = 0

@@ -14,6 +14,7 @@ import pytest
 from helpers import xplanes
 from helpers.paths import ROOT
 from helpers.requirements import missing
+from helpers.run_programs import environment as environment_of
 
 from jaxobs.facts.profiles import PRODUCTS
 from jaxobs.internals.xplane import space
@@ -39,6 +40,29 @@ data, _ = raw_to_tool_data.xspace_to_tool_data(sys.argv[1:], "hlo_stats", {})
 table = json.loads(data)
 names = [each["id"] for each in table["cols"]]
 print(json.dumps([{name: (cell or {}).get("v") for name, cell in zip(names, row["c"])} for row in table["rows"]]))
+"""
+
+CAPTURED = """
+import sys
+import jax, jax.numpy as jnp
+import jaxobs
+jaxobs.install(capture_signal="off", capture_directory=sys.argv[1])
+step, x = jax.jit(lambda x: jnp.tanh(x @ x)), jnp.ones((200, 200))
+capture = None
+while capture is None or capture.result is None:
+    with jaxobs.step("train"):
+        x = jax.block_until_ready(step(x))
+    capture = capture or jaxobs.capture("profile", steps=5)
+print(capture.wait(120).path)
+"""
+SHOWN = """
+import glob, json, sys
+from xprof.convert import raw_to_tool_data
+files = glob.glob(sys.argv[1] + "/plugins/profile/*/*.xplane.pb")
+shown = {"tools": raw_to_tool_data.xspace_to_tool_names(files)}
+for tool in ("trace_viewer", "framework_op_stats", "overview_page"):
+    shown[tool] = json.loads(raw_to_tool_data.xspace_to_tool_data(files, tool, {})[0])
+print(json.dumps(shown))
 """
 
 
@@ -108,3 +132,19 @@ def test_times_and_counts_are_those_of_xprof(model: str, xprof: str, tmp_path: P
             assert ours[name].bytes == pytest.approx(bytes_moved, rel=0.05), name
     rest = sum(each.device_seconds for name, each in ours.items() if name not in theirs)
     assert rest <= MOST_DIFFERENCE * sum(each.device_seconds for each in ours.values())
+
+
+def test_a_capture_is_a_folder_that_xprof_shows(xprof: str, tmp_path: Path) -> None:
+    def printed(python: str, program: str, argument: object) -> str:
+        command = [python, "-c", program, str(argument)]
+        done = subprocess.run(
+            command, check=True, timeout=SECONDS, capture_output=True, text=True, env=environment_of()
+        )
+        return done.stdout.splitlines()[-1]
+
+    shown = json.loads(printed(xprof, SHOWN, printed(sys.executable, CAPTURED, tmp_path)))
+    assert {"trace_viewer@", "overview_page", "op_profile", "memory_profile"} <= set(shown["tools"])
+    names = [each.get("name") or "" for each in shown["trace_viewer"]["traceEvents"]]
+    assert sum(name == "PjitFunction(<lambda>)" for name in names) >= 5
+    assert sum("tanh" in name for name in names) >= 5
+    assert shown["framework_op_stats"] and shown["overview_page"]

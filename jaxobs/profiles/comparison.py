@@ -2,9 +2,10 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jaxobs.facts.profiles import OperationTime, Profile
+from jaxobs.profiles import stacks
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class ProfileComparison:
 def compare(before: Profile, after: Profile) -> ProfileComparison:
     """Returns the changes, for one step where both profiles have steps."""
     per, divisors = _divisors(before, after)
-    both = before, after
+    both = before, after = _alike(before), _alike(after)
 
     def rows(read: Callable[[Profile], Iterable[tuple[str | None, float]]]) -> tuple[Change, ...]:
         sums = [_sums(read(profile), divisor) for profile, divisor in zip(both, divisors, strict=True)]
@@ -62,6 +63,15 @@ def compare(before: Profile, after: Profile) -> ProfileComparison:
         operations=_operations(before.operations, after.operations, divisors),
         sources=rows(lambda profile: ((each.source, each.device_seconds) for each in profile.operations)),
     )
+
+
+def _alike(profile: Profile) -> Profile:
+    """Returns a profile without the scope `jit(main)` that JAX put around the whole of a function until 0.7."""
+    rows = [(row, [] if row.scope is None else stacks.parts(row.scope)) for row in profile.operations]
+    return replace(profile, operations=tuple(
+        replace(row, scope="/".join((parts[0], *parts[2:]))) if parts[1:2] == ["jit(main)"] else row
+        for row, parts in rows
+    ))  # fmt: skip
 
 
 def _divisors(before: Profile, after: Profile) -> tuple[str, tuple[float, float]]:

@@ -77,3 +77,14 @@ def test_the_headline_names_what_most_of_it_is() -> None:
     assert headline(compare(profile(operation("dot.1", 20, "a"), idle=2), fast)) == (
         "B takes 10 ms less than A for one step: 12 ms instead of 22 ms. `f: dot.1  a` takes 10 ms less."
     )
+
+
+def test_a_scope_that_one_version_of_jax_adds_is_no_difference() -> None:
+    older = profile(operation("dot.1", 10, "jit(step)/jit(main)/dot_general"), operation("copy.1", 1, "jit(main)/copy"))
+    newer = profile(operation("dot.2", 12, "jit(step)/dot_general"), operation("copy.1", 1, "jit(main)/copy"))
+    found = compare(older, newer)
+    assert changes(found.scopes) == {"jit(step)/dot_general": 2.0, "jit(main)/copy": 0.0}
+    assert changes(found.operations) == {
+        "f: dot.1 -> dot.2  jit(step)/dot_general": 2.0,
+        "f: copy.1  jit(main)/copy": 0.0,
+    }

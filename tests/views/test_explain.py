@@ -194,6 +194,8 @@ DIED = OutOfMemory(
 )  # fmt: skip
 ERROR = Error(time=3.0, sequence=3, error="ValueError", message="bad\nshape", call_site="train.py:9")
 END = Exit(time=4.0, sequence=4, reason="exception", detail="ValueError", code=1, report="/logs/last-minutes-1.txt")
+
+
 def test_a_finding_names_the_trace_taken_while_it_lasted(
     tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,6 +16,8 @@ MOST_DIFFERENCES = 3
 EXPLAINS = 0.5
 """Share of a difference that a cause has to account for."""
 MORE_WORK = 1.05
+LEAST_RISE = 0.05
+"""Share by which compile time has to rise to be explained although it may be chance."""
 
 STEPS = ("step-time", "mean-step-time", "p95-step-time")
 """Measures of the step time: the first of them that got worse leads."""
@@ -46,7 +48,7 @@ def judge(comparison: Comparison, rows: Sequence[Measured], loops: Loops) -> Ver
     steps = next((worse[name] for name in STEPS if name in worse), None)
     ordered = [each for each in ordered if each.measure.name not in STEPS or each is steps]
     if not ordered:
-        return Verdict(_nothing(rows, better), better=better)
+        return Verdict(_nothing(rows, better), _compiled_longer(rows, comparison, loops), better=better)
     first, *rest = ordered
     others = [each for each in rest if each.measure.name not in CONSEQUENCES]
     return Verdict(
@@ -83,6 +85,13 @@ def _nothing(rows: Sequence[Measured], better: Sequence[str]) -> str:
     if steps.judged == "better":
         return f"Nothing got worse by more than chance.{end}"
     return f"Nothing got worse by more than chance: a step takes {_pair(steps)}.{end}"
+
+
+def _compiled_longer(rows: Sequence[Measured], comparison: Comparison, loops: Loops) -> str | None:
+    """Returns a sentence on the function that compiled longer, where compile time rose by what may be chance."""
+    row = next((each for each in rows if each.measure.name == "compile-time"), None)
+    cause = None if row is None or (row.change or 0.0) < LEAST_RISE else _cause(row, comparison, loops)
+    return None if row is None or cause is None else f"Compile time rose, {_pair(row)}, which may be chance. {cause}"
 
 
 def _pair(row: Measured) -> str:

@@ -9,6 +9,9 @@ from jaxobs.views.terminal.text import duration
 MOST_ROWS = 8
 LEAST = 0.01
 """Share of the longer profile's time below which a change isn't shown."""
+UNSAID = (
+    "A profile does not say with which versions and flags its program ran: `jaxobs compare` with two event logs does."
+)
 
 _EACH = {"step": "for one step", "call": "for one call", "trace": "for the whole trace"}
 
@@ -30,7 +33,7 @@ def lay_out(
         ("Operations", comparison.operations), ("Source lines", comparison.sources),
     ):  # fmt: skip
         lines += _table(title, changes, comparison, surface)
-    return lines
+    return [*lines, plain(""), *sentence(UNSAID, surface, "dim")]
 
 
 def headline(comparison: ProfileComparison) -> str:

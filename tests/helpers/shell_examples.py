@@ -31,8 +31,8 @@ from jaxobs.ops.monitoring.site import Site
 OTHERS = {
     "amtool", "apt-get", "cat", "cd", "cut", "df", "dmesg", "du", "docker", "echo", "git", "go", "head", "helm",
     "jq", "kill", "kubectl", "ls", "memray", "mv", "nvidia-smi", "pprof", "prometheus", "prometheus-alertmanager",
-    "promtool", "ps", "py-spy", "pytest", "sleep", "sort", "ss", "tail", "tensorboard", "timeout", "top", "uniq", "wc",
-    "xargs", "xpk", "xprof",
+    "promtool", "ps", "py-spy", "pytest", "sleep", "sort", "ss", "tail", "tensorboard", "timeout", "top", "uniq",
+    "vllm", "wc", "xargs", "xpk", "xprof",
 }  # fmt: skip
 """Programs of others that examples use, whose arguments are not looked at."""
 FILTERS = {"python", "python3", "head", "tail", "sort", "uniq", "cut"}

@@ -250,6 +250,13 @@ def test_each_section_has_the_commands_of_its_example() -> None:
     assert {each.name for each in systems.systems() if each.example} <= timed
 
 
+def test_each_section_says_what_jaxobs_adds_and_does_not_see() -> None:
+    for system in systems.systems():
+        section = first_sentence.page_of(system)[1]
+        lacking = [each for each in ("**What jaxobs adds:** ", "**What it doesn't see:** ") if each not in section]
+        assert lacking == [], system.name
+
+
 def test_a_page_shows_what_is_printed(tmp_path: Path) -> None:
     """A word that is gone is a difference; figures, and the account, may be those of another run."""
     text = "OK  Took 1 s\n\n Where the time went ───\n sss idle\n\n Steps ───\n train_step  5 steps\n"

@@ -45,9 +45,7 @@ _VERDICT = re.compile(r"^ (?:FIX|WATCH|OK)  \S", re.MULTILINE)
 
 def commands(system: System) -> str:
     """Returns the commands of a system's page, from `pip install` to `jaxobs explain`; "" if there are none to run."""
-    top, *sections = re.split(r"^## ", (PAGES / system.page.partition("#")[0]).read_text(encoding="utf-8"), flags=re.M)
-    anchor = system.page.partition("#")[2]
-    section = next((each for each in sections if _anchor(each) == anchor), top)
+    top, section = page_of(system)
     blocks = [*_shell(section)]
     installs = next((each for each in (*blocks, *_shell(top)) if "pip install" in each), "")
     typed = "\n".join(each[2:] for block in blocks for each in block.splitlines() if each.startswith(("$ ", "> ")))
@@ -61,6 +59,13 @@ def commands(system: System) -> str:
     program = f"examples/systems/{system.example}.py"
     run = f"jaxobs run --port 0 --event-log events.jsonl {program}\njaxobs explain events.jsonl"
     return f"{_installs(installs)}\n{settings}\n{run}\n"
+
+
+def page_of(system: System) -> tuple[str, str]:
+    """Returns the top of a system's page, and the system's section; the top again if the whole page is about it."""
+    page, _, anchor = system.page.partition("#")
+    top, *sections = re.split(r"^## ", (PAGES / page).read_text(encoding="utf-8"), flags=re.M)
+    return top, next((each for each in sections if _anchor(each) == anchor), top)
 
 
 def _shell(text: str) -> Iterator[str]:

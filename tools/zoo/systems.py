@@ -37,7 +37,7 @@ real output of jaxobs, and its blind spots. CI runs the examples of [examples/sy
 Eager operations are compilations of single operations outside `jit`. The seconds cover all commands of the
 system's section, in a new environment with a warm package cache: `pip install`, `jaxobs run` or a server with its
 requests, and `jaxobs explain`, which prints the first sentence about the program. `python -m tools.zoo.first_sentence`
-measures them, here on two cores.
+measures them, here on two cores, and installs by `uv pip install`, so pip itself takes longer.
 
 """
 

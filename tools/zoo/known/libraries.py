@@ -149,6 +149,16 @@ ENTRIES = {
         findings=(Finding("recreated_functions", "train_step"),),
         loop=Loop("train_step", 12 * 64, within=12),
     ),
+    # Optax: a schedule, whose value is computed inside of the step.
+    "optax_schedule": Entry(
+        projects=("optax",),
+        says=(
+            "Nothing to find: the learning rate of `optax.cosine_decay_schedule` is computed in the step from the "
+            "count in the optimiser's state, so that one program serves all steps."
+        ),
+        causes={"init": {"first_call": 1}, "train_step": {"first_call": 1}},
+        loop=Loop("train_step", 12 * 64),
+    ),
     # Optimistix: a closure over each data set.
     "optimistix_sensors": Entry(
         projects=("optimistix", "equinox"),

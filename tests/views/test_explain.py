@@ -130,7 +130,7 @@ def test_the_text_tells_findings_first_then_functions_and_reasons(
     parts = [text.index(part) for part in ("Findings ", "Functions by cost ", "Persistent cache ", "─ recompiled ")]
     assert parts == sorted(parts)
     assert "▸ unbounded_shapes · ragged · batch['image'] dimension 0" in text
-    assert "Do: Pad it to" in text
+    assert "Do: Pad `batch['image']` to" in text
     assert "`batch['image']` float32[13,4] -> float32[27,4]" in text
     assert "program.py:9" in text
     assert all(len(line) <= 100 for line in text.splitlines() if "/" not in line), "paths are not cut"

@@ -1,4 +1,4 @@
-"""`unbounded_shapes`: one dimension of one argument takes changing sizes, and each new one is a new program."""
+"""`unbounded_shapes`: one dimension of one argument takes changing sizes, and each new size is a new program."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -99,14 +99,14 @@ class UnboundedShapes:
         return Telling(
             summary=(
                 f"Dimension {told.number} of `{told.path}` has taken {count:,} sizes from {seen[0]:,} to {seen[-1]:,}"
-                f"{with_it}; each new one recompiles `{case.function}`."
+                f"{with_it}; each new size recompiles `{case.function}`."
                 f"{' The function returns it one longer, and is called with that.' if grows else ''}"
             ),
             advice=(
                 cures.returned_longer([told.path])
                 if grows
-                else f"Pad it to {buckets.rule}{_listed(buckets.sizes)}, and mask the padding. That leaves at most "
-                f"{programs} instead of {count:,}; with the sizes seen, {share} of the computation would be padding."
+                else f"Pad `{told.path}` to {buckets.rule}{_listed(buckets.sizes)} and mask the padding: at most {programs} "
+                f"instead of {count:,}; with the sizes seen, {share} of the computation would be padding."
             ),
             # The first program is none of the case's compilations, and of the buckets' it is one.
             saves=1.0 if grows else max(0.0, 1 - max(0, len(buckets.sizes) - 1) / max(case.count, 1)),

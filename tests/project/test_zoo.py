@@ -122,12 +122,24 @@ def test_what_does_not_run_keeps_its_row() -> None:
 def test_only_records_of_first_runs_count(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     tried = [dataclasses.replace(ENTRY, first_try=each) for each in (FirstTry("right"), FirstTry("half", "no loop"))]
     monkeypatch.setattr(main, "entries", lambda: {"a": tried[0], "b": tried[1], "c": ENTRY})
-    monkeypatch.setattr(table, "TRIED", {"d": FirstTry("wrong")})
+    monkeypatch.setattr(table, "ROUNDS", [{"d": FirstTry("wrong")}, {"e": FirstTry("right"), "f": FirstTry("half")}])
     assert main.main(["--first-tries"]) == 0
     told, *each = capsys.readouterr().out.splitlines()
-    assert told.startswith("For 3 programs,") and "; 1 of them" in told
-    assert "right on 1, half right on 1 and wrong on 1." in told
-    assert each == ["a: right", "b: half: no loop", "d: wrong"]
+    assert told.startswith("For 5 programs,") and "; 3 of them" in told
+    assert "right on 2, half right on 2 and wrong on 1." in told
+    assert each == [
+        "2 programs of the zoo: right on 1, half right on 1 and wrong on 0",
+        "round 1, 1 programs: right on 0, half right on 0 and wrong on 1",
+        "round 2, 2 programs: right on 1, half right on 1 and wrong on 0",
+        "The newest round, of 2 programs: right on 1, half right on 1 and wrong on 0",
+        *("a: right", "b: half: no loop", "d: wrong", "e: right", "f: half"),
+    ]
+
+
+def test_the_readme_quotes_the_newest_round() -> None:
+    newest = next(each for each in table.first_tries(main.entries()) if each.startswith("The newest round"))
+    said = " ".join((main.systems.ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert newest.replace("The newest round, of", "In the newest blind round, of").replace(":", ", jaxobs was") in said
 
 
 def test_a_verdict_is_compared_where_the_entry_has_one() -> None:

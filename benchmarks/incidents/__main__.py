@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.incidents.evaluation import Outcome, judged, replay_all, summary, table
@@ -16,9 +16,9 @@ PAGE = Path(__file__).parents[2] / "docs" / "diagnose.md"
 _WRITTEN = "written by `python -m benchmarks.incidents --write`"
 
 
-def written(page: str, text: str) -> str:
-    """A page with both tables in their places: the result, and the diagnoses."""
-    for name, body in (("incidents", text), ("diagnoses", diagnoses())):
+def written(page: str, texts: Mapping[str, str]) -> str:
+    """A page with all tables in their places: the results, and the diagnoses."""
+    for name, body in {**texts, "diagnoses": diagnoses()}.items():
         begin, end = f"<!-- {name}: {_WRITTEN} -->\n", f"<!-- end of {name} -->"
         if begin not in page:
             raise ValueError(f"{PAGE} has no place for {name}: {begin}")
@@ -27,9 +27,9 @@ def written(page: str, text: str) -> str:
     return page
 
 
-def result(outcomes: Sequence[Outcome]) -> str:
-    """Returns the text for the page: first tries say how right a diagnosis is on an incident that nobody had read."""
-    return f"{judged(outcomes)}\n\n{summary(outcomes)}"
+def results(outcomes: Sequence[Outcome]) -> dict[str, str]:
+    """Returns the texts for the page: first tries say how right a diagnosis is on an incident that nobody had read."""
+    return {"judged": judged(outcomes), "incidents": summary(outcomes)}
 
 
 def diagnoses() -> str:
@@ -47,15 +47,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="fail if docs/diagnose.md is not up to date")
     args = parser.parse_args(arguments)
     outcomes = replay_all()
-    text = result(outcomes)
-    print("\n\n".join([table(outcomes), rows(outcomes), text]))
+    texts = results(outcomes)
+    print("\n\n".join([table(outcomes), rows(outcomes), *texts.values()]))
     wrong = [each for each in outcomes if each.wrong is not None]
     for each in wrong:
         print(f"{each.scenario.family}/{each.scenario.name}: {each.wrong}", file=sys.stderr)
     page = PAGE.read_text(encoding="utf-8")
     if args.write:
-        PAGE.write_text(written(page, text), encoding="utf-8")
-    stale = args.check and written(page, text) != page
+        PAGE.write_text(written(page, texts), encoding="utf-8")
+    stale = args.check and written(page, texts) != page
     if stale:
         print("docs/diagnose.md is not up to date: python -m benchmarks.incidents --write", file=sys.stderr)
     return 1 if wrong or stale else 0

@@ -181,8 +181,8 @@ def summary(outcomes: Sequence[Outcome]) -> str:
         f"{first} of {len(held)} incidents were right at the first try ({first / len(held):.0%}): nobody had written a "
         f"sign for them. After each round the signs were changed, so that all of them can be replayed:\n\n"
         f"{rounds(outcomes)}\n\nReplayed, {right} of {len(outcomes)} are right (95 % interval {low:.1%} to "
-        f"{high:.1%}), {likely} of {len(named)} with a cause as `likely`: that says that nothing got worse, and no "
-        f"more. {len(public)} were made after public threads, {len(controls)} are healthy controls, of which {blamed} "
-        f"were blamed. {len(open_incidents())} more count for the first tries alone (`{OPEN.name}`): those that are "
-        "still wrong, and some that say what others say."
+        f"{high:.1%}), {likely} of {len(named)} with a cause as `likely`. The replay shows only that nothing "
+        f"got worse. {len(public)} were made after public threads, {len(controls)} are healthy controls, of which "
+        f"{blamed} were blamed. {len(open_incidents())} more count for the first tries alone (`{OPEN.name}`): those "
+        "that are still wrong, and some that say what others say."
     )

@@ -163,7 +163,7 @@ def test_a_replay_gives_the_same_bytes() -> None:
 def test_the_page_has_the_table() -> None:
     """As `python -m benchmarks.incidents --write` makes it."""
     page = command.PAGE.read_text(encoding="utf-8")
-    assert command.written(page, command.result(outcomes())) == page, "python -m benchmarks.incidents --write"
+    assert command.written(page, command.results(outcomes())) == page, "python -m benchmarks.incidents --write"
 
 
 def test_the_weights_are_fresh() -> None:
@@ -183,7 +183,8 @@ def test_pages_quote_the_judgements() -> None:
     said = f"right in {right} of {of} and half right in {half} more, and its fix would have solved {fix}: see"
     assert said in " ".join(command.PAGE.read_text(encoding="utf-8").split())
     said = f"the right cause for {right} of {of}, and half of it for {half} more, and blames {blamed} healthy jobs"
-    assert said in " ".join((command.PAGE.parents[1] / "README.md").read_text(encoding="utf-8").split())
+    for page in ("../README.md", "agent.md", "mcp.md"):
+        assert said in " ".join((command.PAGE.parent / page).read_text(encoding="utf-8").split()), page
 
 
 def test_the_known_incidents_are_fresh() -> None:

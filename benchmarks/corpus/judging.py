@@ -91,6 +91,8 @@ class Verdict:
 
 
 _TYPES = r"different input types"
+_MESH = r"now \S*?(\(\{.*?\}\)) and before \S*?(?!\1)\(\{"
+"""Meshes of a type, `f32[8]({Auto: ('data',)})`, that differ; types that read alike explain nothing."""
 _EXPLAINED = {
     "shape": _TYPES,
     "dtype": _TYPES,
@@ -99,8 +101,8 @@ _EXPLAINED = {
     "static_argument": r"static (kw)?args|Static\(",
     "context": r"[Tt]racing context|tracing context",
     "new_function": r"never seen function",
-    "sharding": r"@|[Ss]harding",
-    "placement": r"committed|[Ss]harding|device",
+    "sharding": rf"@|[Ss]harding|{_MESH}",
+    "placement": rf"committed|[Ss]harding|device|<\w+>\[|{_MESH}",
     "layout": r"[Ll]ayout",
     "jit_options": r"donat|shardings|options",
     "cache_cleared": r"cleared|evicted",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections import defaultdict
@@ -23,10 +24,13 @@ Each row is a program of [the corpus](../benchmarks/corpus). The program compile
 makes it recompile, or nothing. jaxobs is right if it reports that cause once, with the argument's path and both values,
 or reports nothing if nothing compiles. The corpus counts compilations separately, at JAX's own compiler entry.
 
-JAX's explainer (`jax_explain_cache_misses`) is right if its log names the kind of difference in its own words, or logs
-no miss if nothing compiles. For each cause on which the explainer is right in no program, we read its log on JAX 0.6.0
-and 0.12. The log says nothing about placements, layouts and options of `jit`. It calls a function of a cleared cache
-`never seen`. From JAX 0.11 on, it says `cache miss explanation unavailable` about a static argument.
+JAX's explainer (`jax_explain_cache_misses`) is right if its log names the kind of difference in its own words, in those
+of any release, or logs no miss if nothing compiles. We read its log on each of the versions below. The log has no line
+about options of `jit`, layouts, and arrays that were committed or moved to another device. A type in the log shows its
+mesh and memory, as `f32[8]({Auto: ('data',)})` and `f32<host>[4]` do; the explainer is right if the types differ. It
+calls a function of a cleared cache `never seen`. From JAX 0.11 on, it has no explanation for a static argument.
+
+`python -m benchmarks.corpus --write` runs the corpus on each version, and writes this page.
 
 <!-- vale off -->
 
@@ -64,7 +68,8 @@ def page(reports: dict[str, dict[str, Any]]) -> str:
     Args:
       reports: by the JAX version that heads the column.
     """
-    return _HEAD + _environments(reports) + _summary(reports) + _examples(reports) + _programs(reports)
+    parts = (_environments, _summary, _words, _examples, _programs)
+    return _HEAD + "".join(part(reports) for part in parts)
 
 
 def _environments(reports: dict[str, dict[str, Any]]) -> str:
@@ -99,6 +104,25 @@ def _right(programs: list[tuple[bool, bool]]) -> str:
     """Returns how many programs jaxobs gets right, and how many the explainer."""
     ours, theirs = (sum(each[side] for each in programs) for side in (0, 1))
     return f"{ours}/{len(programs)}, {theirs}/{len(programs)}" if programs else ""
+
+
+QUOTED = (
+    "jit: another static value", "jit: all caches cleared", "jit: another device", "jit: another layout",
+    "jit: donation",
+)  # fmt: skip
+_NO_WORDS = re.compile(r"TRACING CACHE MISS| defined at |previously seen cache keys")
+"""Lines of the explainer that say which function missed, and not why."""
+
+
+def _words(reports: dict[str, dict[str, Any]]) -> str:
+    """For programs of the causes that the explainer misses, the first line of its log that says why."""
+    rows = ["## The explainer's words\n", "The first line of its log that explains a program:\n"]
+    rows += [f"| JAX | {' | '.join(QUOTED)} |", f"|---|{'---|' * len(QUOTED)}"]
+    for jax, report in reports.items():
+        logs = {verdict["id"]: verdict["explained"].splitlines() for verdict in report["verdicts"]}
+        lines = [next((each.strip() for each in logs[name] if not _NO_WORDS.search(each)), "") for name in QUOTED]
+        rows.append(f"| {jax} | {' | '.join(f'`{each}`' if each else 'no line' for each in lines)} |")
+    return "\n".join(rows) + "\n\n"
 
 
 EXAMPLES = (

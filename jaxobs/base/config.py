@@ -49,7 +49,7 @@ class Settings:
     """Every setting. `jaxobs run --help` prints the list."""
 
     port: int = _setting(
-        9464, ("Port of the HTTP endpoint; 0 means no endpoint for `jaxobs run`, and any free port "
+        9464, ("Port of the HTTP endpoint; 0 turns the endpoint off in `jaxobs run`, and means any free port "
               "everywhere else."),
         least=0, most=65535,
     )  # fmt: skip
@@ -62,7 +62,7 @@ class Settings:
         None, "PEM file with the private key of `tls_certificate`, without a passphrase; by default in the same file."
     )
     tls_client_ca: str | None = _setting(
-        None, "PEM file with the authorities whose certificates a client must have one of (mutual TLS)."
+        None, "PEM file with the authorities that sign client certificates (mutual TLS)."
     )
     read_token: str | None = _setting(
         None, "Token that each request must carry, as a bearer token or as the password in a browser. Only /healthz "
@@ -74,8 +74,8 @@ class Settings:
             "of them unless `addr` is a loopback address.",
     )  # fmt: skip
     request_timeout: float = _setting(
-        30.0, "Seconds in which a client must have sent its request, with the TLS handshake, and seconds in which it "
-              "must have read the response; then the connection is closed.",
+        30.0, "Seconds that a client has to send its request, with the TLS handshake, and to read the response, before "
+              "jaxobs closes the connection.",
         least=0.1, most=3600,
     )  # fmt: skip
     max_request_bytes: int = _setting(
@@ -106,8 +106,8 @@ class Settings:
         least=0, most=1000,
     )  # fmt: skip
     event_log_fsync: str = _setting(
-        "never", "Moment at which the event log is brought to the disk, to survive a crash of the machine: after each "
-                 "write (`always`), each second (`interval`), or when the system does it (`never`).",
+        "never", "Moment to flush the event log to disk, so that it survives a crash of the machine: after each write "
+                 "(`always`), each second (`interval`), or when the system does it (`never`).",
         choices=("never", "interval", "always"),
     )  # fmt: skip
     metrics_file: str | None = _setting(
@@ -130,10 +130,10 @@ class Settings:
     pushgateway_token: str | None = _setting(None, "Bearer token for the Pushgateway.", secret=True)
     tensorboard: str | None = _setting(None, "Directory for TensorBoard event files with figures and parameters.")
     wandb: str | None = _setting(
-        None, "Weights & Biases project in which jaxobs begins a run; or 'active', for the program's own run."
+        None, "Project of Weights & Biases in which jaxobs begins a run; or 'active', for the program's own run."
     )
     mlflow: str | None = _setting(
-        None, "MLflow experiment in which jaxobs begins a run; or 'active', for the program's own run."
+        None, "Experiment of MLflow in which jaxobs begins a run; or 'active', for the program's own run."
     )
     instrument: tuple[str, ...] = _setting([], "MODULE:FUNCTION whose calls are also counted and timed; repeatable.")
     sample_interval: float = _setting(
@@ -197,8 +197,8 @@ class Settings:
               "JAX, to find the loops of a program that marks none. It takes at most 0.2 % of the time.",
     )  # fmt: skip
     profile_interval: float = _setting(
-        0.0, "Seconds between samples of where the devices' time goes: traces of a few steps, read at once; 0 for "
-             "none. Samples that cost more than 0.1 % of the time are taken less often.",
+        0.0, "Seconds between two profiles of a few steps; 0 turns profiling off. Profiles that cost more than 0.1 % "
+             "of the time are taken less often.",
         least=0, most=_DAY,
     )  # fmt: skip
     peak_flops: float | None = _setting(

@@ -24,7 +24,7 @@ class ProtectionTypes(TypedDict, total=False):
     tls_key: str | PathLike[str] | None
     """PEM file with the private key of `tls_certificate`, without a passphrase; by default in the same file."""
     tls_client_ca: str | PathLike[str] | None
-    """PEM file with the authorities whose certificates a client must have one of (mutual TLS)."""
+    """PEM file with the authorities that sign client certificates (mutual TLS)."""
     read_token: str | None
     """Token that each request must carry, as a bearer token or as the password in a browser. Only /healthz answers
     without it."""
@@ -32,8 +32,8 @@ class ProtectionTypes(TypedDict, total=False):
     """Host names for which the endpoint answers requests, in addition to loopback and `addr`; by default, all of them
     unless `addr` is a loopback address."""
     request_timeout: float | None
-    """Seconds in which a client must have sent its request, with the TLS handshake, and seconds in which it must have
-    read the response; then the connection is closed."""
+    """Seconds that a client has to send its request, with the TLS handshake, and to read the response, before jaxobs
+    closes the connection."""
     max_request_bytes: int | None
     """Size of a request, with its headers, that the endpoint reads."""
     max_connections: int | None
@@ -45,7 +45,7 @@ class SettingsTypes(ProtectionTypes, total=False):
     """Every setting."""
 
     port: int | None
-    """Port of the HTTP endpoint; 0 means no endpoint for `jaxobs run`, and any free port everywhere else."""
+    """Port of the HTTP endpoint; 0 turns the endpoint off in `jaxobs run`, and means any free port everywhere else."""
     addr: str | None
     """Address that the HTTP endpoint listens on; loopback by default."""
     event_log: str | PathLike[str] | None
@@ -60,8 +60,8 @@ class SettingsTypes(ProtectionTypes, total=False):
     event_log_files: int | None
     """Number of full event logs that are kept as FILE.1 (the latest), FILE.2, and so on; 0 for no rotation."""
     event_log_fsync: Literal["never", "interval", "always"] | None
-    """Moment at which the event log is brought to the disk, to survive a crash of the machine: after each write
-    (`always`), each second (`interval`), or when the system does it (`never`)."""
+    """Moment to flush the event log to disk, so that it survives a crash of the machine: after each write (`always`),
+    each second (`interval`), or when the system does it (`never`)."""
     metrics_file: str | PathLike[str] | None
     """File to which the metrics are written as Prometheus text at exit, atomically. Each process needs its own: put
     `{process_index}`, `{pid}` or `{host}` into the name."""
@@ -78,9 +78,9 @@ class SettingsTypes(ProtectionTypes, total=False):
     tensorboard: str | PathLike[str] | None
     """Directory for TensorBoard event files with figures and parameters."""
     wandb: str | None
-    """Weights & Biases project in which jaxobs begins a run; or 'active', for the program's own run."""
+    """Project of Weights & Biases in which jaxobs begins a run; or 'active', for the program's own run."""
     mlflow: str | None
-    """MLflow experiment in which jaxobs begins a run; or 'active', for the program's own run."""
+    """Experiment of MLflow in which jaxobs begins a run; or 'active', for the program's own run."""
     instrument: Sequence[str] | None
     """MODULE:FUNCTION whose calls are also counted and timed; repeatable."""
     sample_interval: float | None
@@ -116,8 +116,8 @@ class SettingsTypes(ProtectionTypes, total=False):
     """Whether calls of functions that are not instrumented are observed, through a hook of JAX, to find the loops of a
     program that marks none. It takes at most 0.2 % of the time."""
     profile_interval: float | None
-    """Seconds between samples of where the devices' time goes: traces of a few steps, read at once; 0 for none. Samples
-    that cost more than 0.1 % of the time are taken less often."""
+    """Seconds between two profiles of a few steps; 0 turns profiling off. Profiles that cost more than 0.1 % of the
+    time are taken less often."""
     peak_flops: float | None
     """Peak FLOP/s of one device, for the MFU of steps; by default from its data sheet (bfloat16, dense). Set it for
     devices that jaxobs does not know, and for other number formats."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from jaxobs.ops.demo.story import Story
     from jaxobs.ops.demo.telling import Teller
 
-HELP = "train on handwritten digits, with typical mistakes, and watch what jaxobs says"
+HELP = "train on handwritten digits, with typical mistakes, and show what jaxobs says"
 
 DEFAULT_MINUTES = 5.0
 GRAPH = "jax_compilations_total"

@@ -24,13 +24,13 @@ from jaxobs.web import endpoints
 if TYPE_CHECKING:
     from rich.console import Console
 
-HELP = "watch a running process in the terminal"
+HELP = "show a running process live in the terminal"
 
 _MOST_NAMED = 10
 
 _KEYS = """\
 keys: arrows, PgUp and PgDn move, Tab changes the view, Enter opens details, / filters, s sorts, m shows memory,
-p watches another process of this machine, ? lists all keys, q quits."""
+p shows another process of this machine, ? lists all keys, q quits."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

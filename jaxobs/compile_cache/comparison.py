@@ -81,7 +81,7 @@ class Comparison:
     def _table(self) -> Iterator[str]:
         found = self.found
         shown = [*found[:MOST_FUNCTIONS], *(each for each in found[MOST_FUNCTIONS:] if each.function == EAGER)]
-        rows = [("function", "cold run", "warm run", "verdict")]
+        rows = [("function", "cold run", "warm run", "result")]
         rows += [(_name(each), _cold(each), _warm(each), _told(each)) for each in shown]
         widths = [max(len(row[column]) for row in rows) for column in range(3)]
         for row in rows:

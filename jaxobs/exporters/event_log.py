@@ -97,7 +97,7 @@ class EventLog:
             self._store.record(dataclasses.replace(events[-1], time=time.time()))
 
     def sample(self) -> None:
-        """Has the lines of the last seconds brought to the disk, where the settings want it; waits for nothing."""
+        """Has the lines of the last seconds flushed to disk, where the settings want it; waits for nothing."""
         if self._syncs:
             self._lines.sync()
 

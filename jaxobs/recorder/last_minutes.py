@@ -71,7 +71,7 @@ def _lines(ending: Ending, snapshot: Snapshot, events: Sequence[Event]) -> Itera
         yield from fact("raised from", line)
     yield from fact("call site", ending.call_site)
     yield from fact("see", symptom_url("uncaught_error"))
-    yield from fact("watched for", _duration(ending.time - process.started))
+    yield from fact("observed for", _duration(ending.time - process.started))
     for row in snapshot.in_progress:
         since = f"{_clock(row.started)}, for {_duration(ending.time - row.started)}"
         site = f" at {row.call_site}" if row.call_site else ""

@@ -213,7 +213,7 @@ def test_a_process_without_steps_is_stuck() -> None:
     assert found(view(stuck, other)) == []
     assert found(view(dataclasses.replace(stuck, idle=59.0), other, stuck_after=60.0)) == []
     [(finding, _)] = found(view(stuck, other, stuck_after=60.0, threads={"MainThread": ("train.py:9 in <module>",)}))
-    assert "has not made a step after step 100 for 61 s, where a step usually takes 100 ms" in finding.summary
+    assert "has not made a step after step 100 for 61 s, where a step typically takes 100 ms" in finding.summary
     assert "at train.py:9, inside JAX. Process 1 on host1 is elsewhere, at load.py:3: check" in finding.summary
     assert finding.evidence == ("MainThread: train.py:9 in <module>",)
     behind = view(stuck, dataclasses.replace(other, steps=99), stuck_after=60.0)

@@ -30,7 +30,7 @@ without. It fails if a rule below does not hold, also in a second run, and the e
 
 {tries}
 
-| program | project | someone who knows it says | jaxobs says | verdict |
+| program | project | someone who knows it says | jaxobs says | agrees |
 |---|---|---|---|---|
 """
 
@@ -345,4 +345,4 @@ def _verdict(entry: Entry, result: Result) -> str:
     for key in result.differences:
         keys.setdefault(entry.differs.get(key, "new"), []).append(key.replace("<unknown>", "`<unknown>`"))
     texts = [f"**{', '.join(each)}**: {why}" for why, each in keys.items()]
-    return "; ".join(("differs", *texts)) if texts else "ok"
+    return "; ".join(("no", *texts)) if texts else "yes"

@@ -143,7 +143,7 @@ class AppendedFile:
         return size > 0 and size + more > self._most_bytes
 
     def sync(self) -> None:
-        """Has what was written brought to the disk, as far as it is one."""
+        """Has what was written flushed to disk, as far as it is one."""
         if self._file is not None:
             with contextlib.suppress(OSError):
                 os.fsync(self._file.number)

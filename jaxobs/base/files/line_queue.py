@@ -90,7 +90,7 @@ class LineQueue:
         return True
 
     def sync(self) -> None:
-        """Has what was put in so far brought to the disk, later."""
+        """Has what was put in so far flushed to disk, later."""
         if self._unsynced:
             self._unsynced = False
             self._asked += 1

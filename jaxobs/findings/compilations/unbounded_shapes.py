@@ -105,8 +105,8 @@ class UnboundedShapes:
             advice=(
                 cures.returned_longer([told.path])
                 if grows
-                else f"Pad `{told.path}` to {buckets.rule}{_listed(buckets.sizes)} and mask the padding: at most {programs} "
-                f"instead of {count:,}; with the sizes seen, {share} of the computation would be padding."
+                else f"Pad `{told.path}` to {buckets.rule}{_listed(buckets.sizes)} and mask the padding: at most "
+                f"{programs} instead of {count:,}; with the sizes seen, {share} of the computation would be padding."
             ),
             # The first program is none of the case's compilations, and of the buckets' it is one.
             saves=1.0 if grows else max(0.0, 1 - max(0, len(buckets.sizes) - 1) / max(case.count, 1)),

@@ -30,7 +30,7 @@ def _rests(view: View) -> bool:
 
 def _stuck(view: View) -> Case:
     own = view.own
-    usual = "" if own.usual is None else f", where a step usually takes {seconds(own.usual)}"
+    usual = "" if own.usual is None else f", where a step typically takes {seconds(own.usual)}"
     place = f" Its main thread is at {own.at}{', inside JAX' if own.inside else ''}." if own.at else ""
     blamed, blame = _blame(view)
     shown = [f"{name}: {' > '.join(lines[-3:])}" for name, lines in view.threads.items() if lines][:MOST_SHOWN]

@@ -93,7 +93,7 @@ MEASURES = (
         noise_share=0.05, varies=True,
     ),
     Measure(
-        "p95-step-time", "the time within which 95 of 100 of the latest steps end", "s",
+        "p95-step-time", "the 95th percentile of the step time", "s",
         _of_loop(lambda loop: loop.p95), f"{_STEPS} This needs 20 steps, and a log that contains the end of the run.",
         noise_share=0.25, varies=True,
     ),

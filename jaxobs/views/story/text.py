@@ -179,7 +179,7 @@ def _recompilation(alike: Sequence[Compilation], surface: Surface, told: set[str
         (surface.safe(" ".join(word for word in words if word)), "cause"),
         (f"  {surface.safe(where or 'call site unknown')}", "dim"),
     ]
-    latest = "At last: " if len({each.reason for each in alike}) > 1 else ""
+    latest = "Latest: " if len({each.reason for each in alike}) > 1 else ""
     reason = event.reason if len(operations) > 1 else event.reason.removeprefix(f"`{event.function}`: ")
     change, *advice = _SENTENCES.split(reason)
     words = [change, *(each for each in advice if each not in told)]
@@ -215,7 +215,7 @@ def _cache(story: Story, surface: Surface) -> Iterator[Line]:
         times = f"{surface.glyphs.times}{of.total()} " if of.total() > 1 else ""
         yield from sentence(f"{_names(of)}: {times}{told}", surface, "bad")
     if off and not hits and not misses:
-        yield from sentence("It is off: every start recompiles everything.", surface, "dim")
+        yield from sentence("The persistent cache is off, so every start recompiles everything.", surface, "dim")
 
 
 # ----------------------------------------------------------------------------------------------------- helpers

@@ -33,11 +33,11 @@ def _green(patch: str, body: str, late: bool) -> str:
 
 
 CASES = (
-    Case("gevent first", "threads and locks are greenlets before jaxobs comes",
+    Case("gevent first", "threads and locks are greenlets before jaxobs starts",
          _green(_GEVENT_PATCH, _GEVENT, False), needs=("gevent",), flags=("-W", "ignore")),
     Case("gevent late", "threads and locks become greenlets under jaxobs",
          _green(_GEVENT_PATCH, _GEVENT, True), needs=("gevent",), flags=("-W", "ignore")),
-    Case("eventlet first", "threads and locks are greenlets before jaxobs comes",
+    Case("eventlet first", "threads and locks are greenlets before jaxobs starts",
          _green(_EVENTLET_PATCH, _EVENTLET, False), needs=("eventlet",), flags=("-W", "ignore"),
          prefix=r"-?\d+ RLock\(s\) were not greened.*"),
     Case("eventlet late", "threads and locks become greenlets under jaxobs",

@@ -15,7 +15,7 @@ print([float(step(1.0, Static(number % 2))) for number in range(6)])
 """
 
 CASES = (
-    Case("a static argument whose repr locks", "it takes a lock that the caller holds", _STATIC.format(classes="""
+    Case("a static argument whose repr locks", "the `repr` takes a lock that the caller holds", _STATIC.format(classes="""
 lock = threading.Lock()
 class Static:
     def __init__(self, number): self.number = number
@@ -52,7 +52,7 @@ class Static(metaclass=Meta):
     @property
     def __dict__(self): raise SystemExit("dict")
 """)),
-    Case("calls of eq are counted", "they are not more than JAX makes: 9, or 12 if another lookup comes between", _STATIC.format(classes="""
+    Case("calls of eq are counted", "JAX alone makes 9, or 12 if another lookup comes between, and jaxobs adds no call", _STATIC.format(classes="""
 import atexit
 counts = {"eq": 0}
 class Static:
@@ -191,7 +191,7 @@ def body(x):
     return x
 print(jax.jit(body)(jnp.ones(2)))
 """),
-    Case("objects die when they did", "jaxobs keeps nothing of the program alive", """
+    Case("objects die when they did", "jaxobs keeps no object of the program alive", """
 import gc, weakref, jax, jax.numpy as jnp
 died = []
 class Static: pass
@@ -313,7 +313,7 @@ print(step(jnp.ones(2)), step.lower(jnp.ones(3)).compile()(jnp.ones(3)), jitted)
 jax.jit = original
 print(type(jax.jit(body)).__name__, jax.jit.__module__, jax.jit.__name__)
 """),
-    Case("jitted functions: copy, pickle, weakref, repr", "they are what they were", """
+    Case("jitted functions: copy, pickle, weakref, repr", "jaxobs changes none of these", """
 import copy, inspect, pickle, weakref, jax, jax.numpy as jnp
 @jax.jit
 def step(x: int, y=2): "Its docstring."; return x + y

@@ -175,7 +175,7 @@ print(step(jnp.ones(2)), flush=True)
 os.kill(os.getpid(), signal.SIGTERM)
 time.sleep(20)
 """),
-    Case("SIGTERM, ignored, then default", "the program changes its mind twice", _SIGNAL + """
+    Case("SIGTERM, ignored, then default", "the program sets the handler of SIGTERM twice", _SIGNAL + """
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 os.kill(os.getpid(), signal.SIGTERM); print(step(jnp.ones(2)), flush=True)
 signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -27,8 +27,8 @@ ENTRIES = {
     "http_service": Entry(
         projects=("jax",),
         says=(
-            "Sound: three programs, compiled before the first request, and each batch is padded to one of them. It "
-            "rests most of its time because nobody asks. A request is not a step of a loop."
+            "Sound: three programs, compiled before the first request, and each batch is padded to one of them. The "
+            "server is idle most of the time, because no requests come. A request is not a step of a loop."
         ),
         causes={"predict": {"first_call": 1, "shape": 2}},
         verdict="ok",
@@ -78,9 +78,7 @@ ENTRIES = {
     # Equinox and Optax: training on a thread while the main thread waits.
     "training_thread": Entry(
         projects=("equinox", "optax"),
-        says=(
-            "Sound: one program on another thread, with everything donated. That the main thread waits is its purpose."
-        ),
+        says=("Sound: one program on another thread, with everything donated. The main thread waits by design."),
         causes={"build": {"first_call": 1}, "train_step": {"first_call": 1}},
         loop=Loop("train_step", 120),
         verdict="ok",

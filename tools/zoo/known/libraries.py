@@ -243,8 +243,8 @@ ENTRIES = {
     "tokamax_autotuned": Entry(
         projects=("tokamax",),
         says=(
-            "Sound: the autotuner compiles nine candidates, on threads, to measure them, and drops them: that is its "
-            "purpose, and no recompilation of one function. Then one program, with the fastest."
+            "Sound: the autotuner compiles nine candidates, on threads, to measure them, and drops them: an "
+            "autotuner works this way, and no function recompiles. Then one program, with the fastest."
         ),
         causes={"forward": {"first_call": 1, "new_function": 8}, "apply": {"first_call": 1}},
         loop=Loop("apply", 200),

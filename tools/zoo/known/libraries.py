@@ -174,8 +174,8 @@ ENTRIES = {
     "orbax_checkpoints": Entry(
         projects=("orbax-checkpoint", "optax"),
         says=(
-            "Saves every 30 steps in the background, waits and restores. What Orbax restores is committed to a device, "
-            "what `init` returned was not, so `train_step` recompiles after the restore."
+            "Saves every 30 steps in the background, waits and restores. Orbax commits what it restores to a device, "
+            "unlike `init`, so `train_step` recompiles after the restore."
         ),
         causes={"init": {"first_call": 1}, "train_step": {"first_call": 1, "placement": 1}},
         findings=(Finding("two_shardings_at_start", "train_step"),),

@@ -15,6 +15,8 @@ from jaxobs.views.terminal.text import safe
 HELP = "find the cause of an incident: event logs, metrics, processes, Prometheus and job logs together"
 
 FINE, FINDINGS = 0, 1
+SCOPE = ("job", "namespace", "cluster")
+"""Labels that select one job. An empty value does not filter: a runbook has one if the alert lacks the label."""
 
 _EPILOG = """\
 Repeat the options for sources to give several files or addresses. Give all the evidence that you have, above all the
@@ -33,7 +35,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     add_sources(parser)
     parser.add_argument("--bundle", metavar="FILE", help="a file that `jaxobs bundle` wrote, without other sources")
-    parser.add_argument("--job", metavar="NAME", help="only series and alerts of the Prometheus with this label `job`")
+    for label in SCOPE:
+        parser.add_argument(
+            f"--{label}", metavar="NAME", help=f"only series and alerts of the Prometheus with this label `{label}`"
+        )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -54,7 +59,7 @@ def _inputs_diagnosis(args: argparse.Namespace) -> Diagnosis:
         raise JaxobsError(
             "Nothing to look at. Give at least one of --log, --event-log, --metrics-file, --target and --prometheus."
         )
-    scope = None if args.job is None else {"job": args.job}
+    scope = {label: getattr(args, label) for label in SCOPE if getattr(args, label)}
     return diagnosis.diagnose(diagnosis.gather(inputs, window=given_window(args), scope=scope))
 
 

@@ -2,9 +2,11 @@
 
 import hashlib
 import json
+import urllib.parse
 from pathlib import Path
 
 import pytest
+from helpers.stub_prometheus import serving
 
 from jaxobs import cli
 
@@ -38,6 +40,27 @@ def test_no_fault_and_inconclusive(tmp_path: Path, capsys: pytest.CaptureFixture
     assert cli.main(["diagnose", "--log", log(tmp_path, "process exited with code 137\n")]) == 1
     said = capsys.readouterr().out
     assert "Inconclusive" in said and "dmesg" in said
+
+
+def test_jobs_of_one_name_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    """By namespace and cluster; the empty variable that a runbook has for an alert without the label selects all."""
+    with serving() as stub:
+        own = {"job": "train", "namespace": "ml", "cluster": "eu", "instance": "a:9464", "function": "f"}
+        others = [{**own, **each} for each in ({"namespace": "dev"}, {"cluster": "us"}, {"job": "serve"})]
+        counted = [({**each, "instance": f"{number}:9464"}, 1.0) for number, each in enumerate([own, *others])]
+        stub.series = {"jax_out_of_memory_total": counted}
+
+        def components(*scope: str) -> set[str]:
+            assert cli.main(["diagnose", "--json", f"--prometheus={stub.url}", *scope]) == 1
+            causes = json.loads(capsys.readouterr().out)["causes"]
+            return {name for each in causes for name in (each["component"], *each["victims"])}
+
+        assert components("--job=train", "--namespace=ml", "--cluster=eu") == {"0:9464"}
+        [asked] = [each for each in map(urllib.parse.unquote_plus, stub.asked) if "=jax_out_of_memory_total" in each]
+        assert 'jax_out_of_memory_total{cluster="eu", job="train", namespace="ml"}&' in asked
+        assert components("--job=train", "--namespace=", "--cluster=eu") == {"0:9464", "1:9464"}
+        assert components("--job=", "--namespace=", "--cluster=") == {f"{number}:9464" for number in range(4)}
+        assert "namespace" not in stub.asked[-1]
 
 
 def test_a_bundle_is_written_and_read(

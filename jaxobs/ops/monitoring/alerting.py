@@ -175,7 +175,7 @@ def of_process(alert: Alert) -> bool:
 
 def shell(alert: Alert, site: Site) -> str:
     """Returns a line of shell, with templates, that sets what the commands of a runbook use, from the labels."""
-    named = ["job", "namespace", *(["instance"] if of_process(alert) else [])]
+    named = ["job", "namespace", "cluster", *(["instance"] if of_process(alert) else [])]
     said = {each.upper(): f"{{{{ $labels.{each} | {_QUOTED} }}}}" for each in named}
     if of_process(alert):
         said["POD"] = _POD

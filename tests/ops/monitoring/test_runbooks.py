@@ -55,7 +55,8 @@ def test_a_page_is_whole(name: str) -> None:
 def test_nothing_in_a_command_is_left_to_fill_in(name: str) -> None:
     """The cause comes first; variables are those that the annotation sets, and reports lie beside the event log."""
     page = PAGES[f"runbooks/{name}.md"]
-    assert page.index('jaxobs diagnose --prometheus "$PROMETHEUS" --job "$JOB"') < page.index("## Meaning")
+    asked = 'diagnose --prometheus "$PROMETHEUS" --job "$JOB" --namespace "$NAMESPACE" --cluster "$CLUSTER"'
+    assert page.index(f"jaxobs {asked}\n") < page.index("## Meaning")
     commands = "\n".join(re.findall(r"```sh\n(.*?)\n```", page, re.S))
     assert re.findall(r"(?<![\w$\"'{-])(?:POD|PID|LOG|HOST\w*|DIR|DIRECTORY|JOB|NAMESPACE)\b", commands) == []
     assert re.findall(r"ls -t (?!\"\$\(dirname)", commands) == []

@@ -31,7 +31,7 @@ _FIRST = """\
 2. Ask for the cause:
 
    ```sh
-   jaxobs diagnose --prometheus "$PROMETHEUS" --job "$JOB"
+   jaxobs diagnose --prometheus "$PROMETHEUS" --job "$JOB" --namespace "$NAMESPACE" --cluster "$CLUSTER"
    ```
 """
 _SPANS = ((86400, "day", "days"), (3600, "hour", "hours"), (60, "minute", "minutes"), (1, "second", "seconds"))

@@ -145,7 +145,7 @@ def _report(
         verify=_verify(explaining, incident.names()),
         collect=_collect(verdict, found, incident.names(), unseen),
         sources=list(seen.looked_at),
-        not_looked_at=_not_looked_at(found, seen, taken, incident),
+        not_looked_at=_not_looked_at(seen, taken, incident),
         complete=seen.is_whole and all(each.outcome != ERROR for each in taken),
         suggested_actions=surroundings.suggested(verdict, explaining, seen.asked),
         jaxobs=__version__,
@@ -385,16 +385,10 @@ def _collect(verdict: str, found: Diagnosis, names: Sequence[str], unseen: bool)
     return list(dict.fromkeys([*first, *found.missing, *(more if verdict == result.INCONCLUSIVE else ())]))[:20]
 
 
-def _not_looked_at(found: Diagnosis, seen: Seen, taken: Sequence[Step], incident: Incident) -> list[str]:
-    told = list(seen.not_looked_at)
+def _not_looked_at(seen: Seen, taken: Sequence[Step], incident: Incident) -> list[str]:
+    told = ["Event logs: the agent reads none; give them to `jaxobs diagnose --event-log FILE`.", *seen.not_looked_at]
     told += [f"{each.kind} {each.name}: {each.problem}" for each in seen.evidence.sources if each.problem]
     told += [f"Step {each.id}: {each.because}" for each in taken if each.outcome == "error"]
     if incident.left_out:
         told.append(f"{incident.left_out} more alerts than an incident keeps.")
-    kinds = {kind for each in found.hypotheses for kind in known()[each.id].needs}
-    has_logs = any(each.startswith("Loki") for each in seen.looked_at)
-    if "log" in kinds and not has_logs:
-        told.append("The logs of the processes: start the agent with `--loki URL`, or `jaxobs diagnose --log FILE`.")
-    if "event-log" in kinds:
-        told.append("The event logs of the processes: give them to `jaxobs diagnose --event-log FILE`.")
     return list(dict.fromkeys(told))[:30]

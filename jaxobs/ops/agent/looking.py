@@ -141,10 +141,15 @@ def look(prometheus: str, given: Sequence[str], subject: Subject, instances: Ite
     observations, sources = list(whole.observations), list(whole.sources)
     own_pods, found_of_pods, failed = around or ([], {}, {each.source: late for each in sources_of_pods})
     told = list(found_of_pods.values())
-    notes += [f"{name}: {problem}." for name, problem in failed.items()]
-    notes += [note for each in told for note in each.notes]
-    if "namespace" in subject.scope and "kubernetes" not in {each.source for each in sources_of_pods}:
-        notes.append("Pods, events and nodes of Kubernetes: start the agent with `--kubernetes`.")
+    notes += [f"{_NAMES[name]}: {problem}." for name, problem in failed.items()]
+    notes += [note for each in told for note in each.notes or _nothing(each)]
+    configured = {each.source for each in sources_of_pods}
+    absent = [f"{_NAMES[name]}: not configured; {do}." for name, do in _SWITCHES.items() if name not in configured]
+    if not processes and not left:
+        absent.append("Processes: Prometheus scrapes none of the job, and no `--target` names one.")
+    states = sum(each.name.startswith("kube_") for each in whole.observations)
+    if not states:
+        absent.append(f"kube-state-metrics: {_NO_STATES if has_prometheus else 'Prometheus does not answer'}.")
     of_their_logs = pods.read(told, own_pods, window.end)
     observations += of_their_logs.observations
     sources += of_their_logs.sources
@@ -167,12 +172,28 @@ def look(prometheus: str, given: Sequence[str], subject: Subject, instances: Ite
     for target, found in read:
         observations += _of_process(found, target, own, window, has_prometheus)
     looked_at = [f"{each.kind} {each.name}" for each in sources if each.problem is None and each.kind != "log"]
+    if states:
+        looked_at.append(f"kube-state-metrics: {states} series about the job's pods and nodes")
     return Seen(
-        evidence=Evidence.of(observations, sources), asked=tuple(processes), not_looked_at=tuple(notes),
+        evidence=Evidence.of(observations, sources), asked=tuple(processes), not_looked_at=(*absent, *notes),
         looked_at=(*looked_at, *(each.looked_at for each in told if each.looked_at)),
         changes=tuple(change for each in told for change in each.changes),
         is_whole=is_whole and has_prometheus and not failed,
     )  # fmt: skip
+
+
+_NAMES = {"kubernetes": "Kubernetes", "loki": "Loki"}
+_SWITCHES = {
+    "kubernetes": "start the agent with `--kubernetes`",
+    "loki": "start the agent with `--loki URL`, or give logs to `jaxobs diagnose --log FILE`",
+}
+"""How a report says to have each source of pods asked."""
+_NO_STATES = "Prometheus has no series of it about the job's pods and nodes"
+
+
+def _nothing(told: Told) -> list[str]:
+    """Returns a note on a source that answered and has nothing about the job."""
+    return [] if told.looked_at else [f"{_NAMES[told.source]}: it has nothing about the job."]
 
 
 def _of_other_jobs(

@@ -83,8 +83,8 @@ def _lines(report: Report) -> Iterator[str]:
     yield from _section("Steps", _steps(report.steps))
     yield from _section("Considered", _considered(report))
     yield from _section("Cache and versions", _context(report))
-    yield from _section("What was looked at", _bullets(report.sources))
-    yield from _section("What was not looked at", _bullets(report.not_looked_at))
+    yield from _section("Sources", _bullets(report.sources))
+    yield from _section("Sources not read", _bullets(report.not_looked_at))
     if report.suggested_actions:
         yield from _section("Suggested actions", _actions(report))
     if report.actions:

@@ -216,8 +216,8 @@ class Report(_Part):
     do_for_good: list[str]
     verify: list[str]
     collect: list[str] = Field(description="What would decide an inconclusive case.")
-    sources: list[str] = Field(default=[], description="What was looked at.")
-    not_looked_at: list[str]
+    sources: list[str] = Field(default=[], description="Sources that answered.")
+    not_looked_at: list[str] = Field(description="Sources that were not read, or not wholly, and why.")
     complete: bool = Field(default=True, description="Whether all sources answered; if not, the agent looks again.")
     suggested_actions: list[SuggestedAction]
     actions: list[ActionTaken] = []

@@ -6,12 +6,14 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from helpers import stub_prometheus
 from helpers.page_fixtures import serving
 from helpers.top_snapshots import process, snapshot
 from helpers.waiting import until
 
 from jaxobs.ops.agent import deadlines, looking
 from jaxobs.ops.agent.looking import Bounds, Seen
+from jaxobs.ops.agent.pods import Told
 from jaxobs.ops.agent.subjects import Subject
 from jaxobs.ops.diagnosis.gathering.prometheus_api import Window
 from tools.ports import free_port
@@ -45,6 +47,48 @@ def test_a_job_of_its_own_is_left_out(count: int, asked: int) -> None:
 def test_all_are_asked_if_none_of_them_is_named(instance: str) -> None:
     with two(1) as given:
         assert look(given, instance).asked == given
+
+
+class Source:
+    """A source of pods that answers what it was given."""
+
+    def __init__(self, source: str, **told: object) -> None:
+        self.source, self._told = source, told
+
+    def look(self, *_: object) -> Told:
+        return Told(source=self.source, **self._told)  # type: ignore[arg-type]
+
+
+SOURCES = ("prometheus", "processes", "kubernetes", "loki", "kube-state-metrics")
+HERE = {"job": "train", "instance": "a:9464", "namespace": "ml", "pod": "train-0"}
+
+
+@pytest.mark.parametrize("labels", [{"job": "train"}, {"alertname": "X"}])
+@pytest.mark.parametrize(
+    ("sources", "states", "answers"),
+    [
+        ((), False, {"prometheus"}),
+        ((Source("kubernetes"), Source("loki", notes=("Loki: HTTP 401.",))), False, {"prometheus"}),
+        (tuple(Source(each, looked_at=f"{each}: 1") for each in ("kubernetes", "loki")), True,
+         {"prometheus", "kubernetes", "loki", "kube-state-metrics"}),
+    ],
+    ids=["none", "silent", "all"],
+)  # fmt: skip
+def test_every_source_is_named(
+    labels: dict[str, str], sources: tuple[Source, ...], states: bool, answers: set[str]
+) -> None:
+    """Among those that answered, or with the reason among the others; never in both places."""
+    with stub_prometheus.serving() as stub:
+        stub.series = {"kube_pod_container_status_last_terminated_reason": [(HERE, 1.0)]} if states else {}
+        seen = looking.look(stub.url, (), Subject.of(labels), (), WINDOW, Bounds(), sources)
+    read, not_read = ({each.lower() for each in told} for told in (seen.looked_at, seen.not_looked_at))
+    assert {name for name in SOURCES if any(each.startswith(name) for each in read)} == answers
+    assert {name for name in SOURCES if any(each.startswith(f"{name}: ") for each in not_read)} == {*SOURCES} - answers
+    assert sum("not configured" in each for each in not_read) == 2 - len(sources)
+
+
+def test_a_prometheus_that_is_gone_hides_the_series_of_kube_state_metrics() -> None:
+    assert "kube-state-metrics: Prometheus does not answer." in look((), "").not_looked_at
 
 
 def test_what_hangs_is_left_behind() -> None:

@@ -136,7 +136,7 @@ def _folded(report: Report) -> Iterator[tuple[str, list[Html]]]:
     said = [f"{name}: {value}" for name, value in versions.items()]
     said += [f"changed: {each}" for each in report.context.version_changes]
     yield "Cache and versions", [listed("ul", map(text, said))]
-    for title, told in (("What was looked at", report.sources), ("What was not looked at", report.not_looked_at)):
+    for title, told in (("Sources", report.sources), ("Sources not read", report.not_looked_at)):
         if told:
             yield title, [listed("ul", map(text, told))]
     actions = [

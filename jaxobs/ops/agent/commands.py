@@ -46,6 +46,8 @@ def serve(args: argparse.Namespace, say: Callable[[str], None], warn: Callable[[
         raise SettingError("--window is a number of seconds from 60 to 604800.")
     if not args.keep_days >= 1:
         raise SettingError("--keep-days is a number of days, 1 or more.")
+    if not args.keep_mb >= 1:
+        raise SettingError("--keep-mb is a number of megabytes, 1 or more.")
     if not 0 <= args.verify_after <= 86_400:
         raise SettingError("--verify-after is a number of seconds from 0 to 86400.")
     http.request(args.prometheus)  # a variable that cannot be used is an error now, not at the first alert
@@ -55,7 +57,7 @@ def serve(args: argparse.Namespace, say: Callable[[str], None], warn: Callable[[
     chosen = policy.read(Path(args.actions)) if args.actions else None
     desk = suggestions.desk(Path(args.reports), chosen, args.prometheus, targets) if chosen else None
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
-    store = Store(args.reports, keep_days=args.keep_days)
+    store = Store(args.reports, keep_days=args.keep_days, keep_bytes=1e6 * args.keep_mb)
     claim = Claim(os.path.join(args.reports, "state", "agent"))
     other = claim.take()
     if other is not None:
@@ -74,6 +76,8 @@ def serve(args: argparse.Namespace, say: Callable[[str], None], warn: Callable[[
             closed = callers.is_loopback(socket.getsockname()[0])
             if not args.token and not closed:
                 warn(f"jaxobs agent: anyone who reaches {listens} can send webhooks. Set --token-file.")
+            if not args.allow_host and not closed:
+                warn(f"jaxobs agent: {listens} accepts requests for any host name. Set --allow-host NAME.")
             own = [urlsplit(args.url).hostname or ""] if args.url and (closed or args.allow_host) else []
             known = callers.known_hosts(host, [*args.allow_host, *own], closed=closed)
             serving.serve(agent, socket, serving.application(

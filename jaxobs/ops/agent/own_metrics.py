@@ -28,6 +28,7 @@ class OwnMetrics:
         self.verifications = self._counter("verifications", "Incidents that were verified.", "result", RESULTS)
         self.step_errors = self._counter("step_errors", "Steps that could not be asked.")
         self.write_errors = self._counter("write_errors", "Reports and states that could not be written.")
+        self.reports_removed = self._counter("reports_removed", "Reports that were removed for their age or the space.")
         self.deliveries = Counter(
             "jaxobs_agent_deliveries", "Messages by destination.", ("destination", "result"), registry=self.registry
         )

@@ -1,5 +1,6 @@
 """The folder of reports: `<id>.json`, `<id>.md`, and what is open in `state/`. Files appear whole."""
 
+import collections
 import contextlib
 import logging
 import math
@@ -30,20 +31,29 @@ MOST_BYTES = 16 * 2**20
 class Store:
     """Safe for threads: each file is replaced in one step."""
 
-    def __init__(self, folder: str, *, writes: bool = True, keep_days: float = math.inf) -> None:
+    def __init__(
+        self, folder: str, *, writes: bool = True, keep_days: float = math.inf, keep_bytes: float = math.inf
+    ) -> None:
         """Makes the folder if it must be written.
 
         Args:
           keep_days: reports that are older are removed when an incident is closed.
+          keep_bytes: of reports and states; beyond, the reports of the incidents that were closed first are removed.
 
         Raises:
           SettingError: it cannot be made or written.
         """
         self.folder = Path(folder)
         self._state = self.folder / "state"
-        self._keep_days = keep_days
+        self._keep_days, self._keep_bytes = keep_days, keep_bytes
+        self._written = keep_bytes
+        """Bytes that were written since the last look at the folder, or nearly so: threads write at once."""
+        self.is_over = False
+        """Whether there is more than the store may keep, and nothing closed to remove."""
         self.wrote: Callable[[int], None] = lambda count: None
         """Called with the bytes of each file that is written."""
+        self.removed: Callable[[], object] = lambda: None
+        """Called for each report that is removed."""
         if not writes:
             return
         try:
@@ -59,8 +69,11 @@ class Store:
         Raises:
           OSError: there is no room, or the folder is gone; what was there before is still there.
         """
+        is_new = not self._path(report.id, ".json").exists()
         self._write(self._path(report.id, ".md"), rendering.markdown(report))
         self._write(self._path(report.id, ".json"), report.model_dump_json(indent=2) + "\n")
+        if is_new:
+            self._remove_beyond(report.id)
 
     def report(self, name: str) -> Report | None:
         """Returns a report; None if there is none, or it is damaged."""
@@ -98,21 +111,41 @@ class Store:
         self._write(self._state / f"{incident.id}.json", incident.model_dump_json(), awaits_disk=False)
 
     def forget(self, incident: Incident) -> None:
-        """Removes the state of a closed incident, and the reports that are older than the store keeps."""
+        """Removes the state of a closed incident, and the reports that are older or larger than the store keeps."""
         with contextlib.suppress(OSError):
             (self._state / f"{incident.id}.json").unlink()
         if self._keep_days < math.inf:
-            self._remove_before(time.time() - 86_400 * self._keep_days)
+            first = time.strftime("%Y%m%d-%H%M%S", time.gmtime(time.time() - 86_400 * self._keep_days))
+            for name in [each for each in self._closed() if each < first]:
+                self._remove(name)
+        self._remove_beyond(incident.id)
 
-    def _remove_before(self, when: float) -> None:
-        """Removes the reports of incidents that began earlier and are closed."""
-        first = time.strftime("%Y%m%d-%H%M%S", time.gmtime(when))
-        for path in sorted(self.folder.glob("*.json")):
-            name = path.stem
-            if _ID.fullmatch(name) and name < first and not (self._state / f"{name}.json").exists():
-                for file in (self._path(name, ".json"), self._path(name, ".md")):
-                    with contextlib.suppress(OSError):
-                        file.unlink()
+    def _closed(self) -> list[str]:
+        """Returns the ids of closed incidents that have a report, the oldest first."""
+        return sorted(each for each in self.names() if not (self._state / f"{each}.json").exists())
+
+    def _remove(self, name: str) -> None:
+        self.removed()
+        for file in (self._path(name, ".json"), self._path(name, ".md")):
+            with contextlib.suppress(OSError):
+                file.unlink()
+
+    def _remove_beyond(self, last: str) -> None:
+        """Removes the oldest reports of closed incidents, but for the last one, until the rest is small enough."""
+        if self._written < self._keep_bytes / 100 and not self.is_over:
+            return
+        self._written = 0
+        sizes: collections.Counter[str] = collections.Counter()
+        for path in (*self.folder.glob("*.json"), *self.folder.glob("*.md"), *self._state.glob("*.json")):
+            if _ID.fullmatch(path.stem):
+                with contextlib.suppress(OSError):
+                    sizes[path.stem] += path.stat().st_size
+        beyond = sum(sizes.values()) - self._keep_bytes
+        for name in self._closed() if beyond > 0 else ():
+            if name != last and beyond > 0:
+                self._remove(name)
+                beyond -= sizes[name]
+        self.is_over = beyond > 0
 
     def open_incidents(self) -> list[Incident]:
         """Returns the incidents that were not closed when the agent ended. A damaged file costs that incident."""
@@ -128,7 +161,9 @@ class Store:
         file, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with os.fdopen(file, "wb") as output:
-                self.wrote(output.write(text.encode(errors="backslashreplace")))
+                count = output.write(text.encode(errors="backslashreplace"))
+                self._written += count
+                self.wrote(count)
                 output.flush()
                 if awaits_disk:
                     os.fsync(output.fileno())

@@ -69,6 +69,7 @@ class Agent:
         self._keeping = threading.Lock()
         """Held while a state is written or removed: an older one never replaces a newer one."""
         self.metrics = OwnMetrics(lambda: float(len(self._board.open)))
+        store.removed = self.metrics.reports_removed.inc
         for each in store.open_incidents():
             self._board.open[each.whose().key] = each
         given = destinations or Destinations()
@@ -199,6 +200,8 @@ class Agent:
                 self._flood.look()
             self._keep_some()
             with self._changed:
+                if self.store.is_over:
+                    give_way(self._board.open.values(), time.time())
                 found = self._take_due()
                 if found is None:
                     if self._stopping:

@@ -6,9 +6,11 @@ import subprocess
 import sys
 import urllib.request
 
+import pytest
 from helpers.run_programs import environment
 
 from jaxobs import cli
+from jaxobs.ops.agent import serving
 
 COMMAND = [sys.executable, "-m", "jaxobs", "agent", "--prometheus", "http://127.0.0.1:9", "--listen", "127.0.0.1:0"]
 
@@ -49,3 +51,22 @@ def test_ports_are_numbers(tmp_path: pathlib.Path) -> None:
     for port in ("65536", "x", "-1", ""):
         arguments = ["agent", "--prometheus", "http://127.0.0.1:9", "--reports", str(tmp_path), "--listen", f"a:{port}"]
         assert cli.main(arguments) == 2
+
+
+@pytest.mark.parametrize(
+    ("listen", "more", "warned"),
+    [
+        ("0.0.0.0:0", (), True),
+        ("0.0.0.0:0", ("--url", "https://agent.example.org"), True),
+        ("0.0.0.0:0", ("--allow-host", "jaxobs-agent"), False),
+        ("127.0.0.1:0", (), False),
+    ],
+)
+def test_an_agent_that_answers_to_any_host_name_says_so(
+    listen: str, more: tuple[str, ...], warned: bool, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setattr(serving, "serve", lambda *_: None)
+    arguments = ["agent", "--prometheus", "http://127.0.0.1:9", "--reports", str(tmp_path), "--listen", listen, *more]
+    assert cli.main(arguments) == 0
+    assert ("any host name. Set --allow-host NAME." in capsys.readouterr().err) == warned

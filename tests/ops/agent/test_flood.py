@@ -3,6 +3,7 @@
 import json
 import logging
 import pathlib
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -12,6 +13,7 @@ from starlette.testclient import TestClient
 
 from jaxobs.ops.agent import flood
 from jaxobs.ops.agent.flood import Flood
+from jaxobs.ops.agent.incidents import REPORTED
 from jaxobs.ops.agent.investigating import Where
 from jaxobs.ops.agent.serving import application
 from jaxobs.ops.agent.store import Store
@@ -31,9 +33,9 @@ def stub() -> Iterator[Stub]:
 class Posts:
     """An agent whose clock stands still, and what it has written."""
 
-    def __init__(self, folder: pathlib.Path, stub: Stub) -> None:
-        self.store = Store(str(folder))
-        self.agent = Agent(self.store, Where(prometheus=stub.url))
+    def __init__(self, folder: pathlib.Path, stub: Stub, **bounds: float) -> None:
+        self.store = Store(str(folder), **bounds)
+        self.agent = Agent(self.store, Where(prometheus=stub.url), settle=0)
         self.client = TestClient(application(self.agent))
         self.written: list[int] = []
         self.agent._flood._clock = lambda: 0.0
@@ -66,6 +68,32 @@ def test_a_true_alert_gets_through_a_flood(tmp_path: pathlib.Path, stub: Stub, m
         assert sum(posts.written) < 600_000
     finally:
         posts.agent.stop()
+
+
+def test_a_flood_fills_no_disk(tmp_path: pathlib.Path, stub: Stub) -> None:
+    """Reports of forged incidents give way, open ones too; the true alert's report comes, and stays."""
+    posts = Posts(tmp_path, stub, keep_bytes=200_000)
+    posts.agent._flood._clock = time.monotonic  # There is room to write them.
+    posts.agent.start()
+
+    def is_quiet() -> bool:
+        return all(each.phase == REPORTED for each in posts.agent.incidents())
+
+    try:
+        for number in range(3):
+            assert posts.post(*forged(10 * number, 10)) == 202
+            if number == 1:
+                assert posts.post(LABELS) == 202
+            until(is_quiet)
+        assert posts.post(*forged(100, 1)) == 202
+        until(lambda: is_quiet() and not posts.store.is_over)
+    finally:
+        posts.agent.stop()
+    assert sum(path.stat().st_size for path in tmp_path.rglob("2*-*-*.*")) < 220_000, "a report more at most"
+    assert "reports_removed_total 0.0" not in posts.client.get("/metrics").text
+    [incident] = [each for each in posts.agent.incidents() if dict(each.subject)["job"] == "train"]
+    report = posts.store.report(incident.id)
+    assert report is not None and [each.confirmed for each in report.alerts] == [True]
 
 
 def test_repeated_webhooks_of_one_incident_write_no_more_than_the_allowance(

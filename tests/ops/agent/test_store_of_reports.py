@@ -4,6 +4,7 @@ import time
 from pathlib import Path
 
 import pytest
+from helpers.written_reports import made
 
 from jaxobs import cli
 from jaxobs.ops.agent.incidents import Incident
@@ -36,8 +37,40 @@ def test_old_reports_are_removed_when_an_incident_is_closed(tmp_path: Path) -> N
     assert [each.id for each in store.open_incidents()] == [still_open.id]
 
 
-@pytest.mark.parametrize("days", ["0", "-1", "nan"])
-def test_a_time_that_is_none_is_refused(days: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["agent", "--prometheus", "http://127.0.0.1:9", "--reports", str(tmp_path), "--keep-days", days]
+def test_the_oldest_closed_reports_give_way_to_new_ones(tmp_path: Path) -> None:
+    """Those of open incidents stay; once nothing else is left, the store says that it has too much."""
+    one = made(0)
+    Store(str(tmp_path / "one")).write_report(one)
+    size = sum(path.stat().st_size for path in (tmp_path / "one").glob(f"{one.id}.*"))
+    folder, removed = tmp_path / "all", []
+    store = Store(str(folder), keep_bytes=4.5 * size)
+    store.removed = lambda: removed.append(1)
+    (folder / "notes.md").write_text("x" * 9 * size)
+    still_open = incident(9)
+    store.keep(still_open)
+    store.write_report(made(9).model_copy(update={"id": still_open.id}))
+    for days in (8, 7, 6, 5, 4):
+        store.write_report(made(days))
+    assert sorted(store.names()) == sorted([still_open.id, *(made(days).id for days in (6, 5, 4))])
+    assert (len(removed), store.is_over) == (2, False)
+    assert {path.stem for path in folder.glob("*.md")} == {*store.names(), "notes"}
+    for days in (6, 5, 4):
+        store.keep(incident(days).model_copy(update={"id": made(days).id}))
+    new = incident(1)
+    store.keep(new)
+    store.write_report(made(1).model_copy(update={"id": new.id}))
+    assert (len(store.names()), store.is_over) == (5, True)
+    store.forget(still_open)
+    assert len(store.names()) == 5, "its end is still to be sent"
+    store.forget(new)
+    assert (still_open.id in store.names(), len(removed), store.is_over) == (False, 3, False)
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "nan"])
+@pytest.mark.parametrize(("option", "unit"), [("--keep-days", "days"), ("--keep-mb", "megabytes")])
+def test_a_bound_that_is_none_is_refused(
+    option: str, unit: str, number: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["agent", "--prometheus", "http://127.0.0.1:9", "--reports", str(tmp_path), option, number]
     assert cli.main(arguments) == 2
-    assert "--keep-days is a number of days" in capsys.readouterr().err
+    assert f"{option} is a number of {unit}" in capsys.readouterr().err

@@ -12,7 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
-from helpers import examples
+from helpers import crd_checks, examples
 from helpers.paths import ROOT
 from helpers.requirements import program
 
@@ -226,6 +226,21 @@ def test_each_object_is_in_a_kustomization() -> None:
     alone = {f"deploy/kubernetes/{name}.yaml" for name in ("alertmanagerconfig", "autoscaler", "keda")}
     wanted = {path for path, each in {**objects(), **loaded("deploy/gke/")}.items() if "kind" in each}
     assert wanted - listed == alone
+
+
+@pytest.mark.linters
+def test_the_commented_patch_guards_the_pods() -> None:
+    """Without the comment signs, it adds to the PodMonitor's endpoint what the chart's value would."""
+    text = files()["deploy/kubernetes/kustomization.yaml"]
+    [patch] = quickly(re.sub(r"(?m)^# (?=patches:| )", "", text))["patches"]
+    monitor = objects()["deploy/kubernetes/podmonitor.yaml"]
+    assert patch["target"] == {"kind": monitor["kind"], "name": monitor["metadata"]["name"]}
+    place = "/spec/podMetricsEndpoints/0/"
+    added = {each["path"].removeprefix(place): each["value"] for each in quickly(patch["patch"])}
+    assert added.keys() == {"scheme", "tlsConfig", "authorization"}
+    endpoint = {**monitor["spec"]["podMetricsEndpoints"][0], **added}
+    guarded = {**monitor, "spec": {**monitor["spec"], "podMetricsEndpoints": [endpoint]}}
+    assert crd_checks.mistakes(guarded) == []
 
 
 def examples_of(page: str) -> list[Any]:

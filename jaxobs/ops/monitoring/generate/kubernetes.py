@@ -10,6 +10,20 @@ from jaxobs.ops.monitoring.deploying import agent_objects, alertmanager_config, 
 from jaxobs.ops.monitoring.generate import dashboards
 from jaxobs.ops.monitoring.site import Site
 
+_GUARDED = """\
+# For pods with a certificate and a token, from a Secret `jaxobs-tls` in this namespace:
+# patches:
+#   - target: {kind: PodMonitor, name: jaxobs}
+#     patch: |
+#       - {op: add, path: /spec/podMetricsEndpoints/0/scheme, value: https}
+#       - op: add
+#         path: /spec/podMetricsEndpoints/0/tlsConfig
+#         value: {serverName: train.example.org, ca: {secret: {name: jaxobs-tls, key: ca.crt}}}
+#       - op: add
+#         path: /spec/podMetricsEndpoints/0/authorization
+#         value: {credentials: {name: jaxobs-tls, key: token}}
+"""
+"""A JSON patch, because a patch by merge would replace the whole list of endpoints."""
 COPIES = (
     "deploy/helm/jaxobs/files/*",
     "deploy/kubernetes/prometheusrule.yaml",
@@ -55,6 +69,7 @@ def files(site: Site) -> dict[str, str]:
         **{f"prometheus/prometheus.{store}.yaml": prometheus.prometheus(site, store) for store in prometheus.STORES},
     }
     texts = {path: _yaml(each) for path, each in found.items()}
+    texts["kubernetes/kustomization.yaml"] += _GUARDED
     texts["prometheus/targets/train.json"] = json.dumps(prometheus.TARGETS, indent=2) + "\n"
     rules = (_yaml({"groups": groups}), _yaml(gke.rule_groups(groups)))
     for path, text in chart.files(site, *rules, drawn, next(iter(maps.values()))).items():

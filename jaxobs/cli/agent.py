@@ -11,7 +11,7 @@ from importlib import resources
 from jaxobs.base.errors import SettingError
 from jaxobs.cli import token_in
 
-HELP = "take alerts in from Alertmanager and write reports: cause, evidence, what to do"
+HELP = "receive alerts from Alertmanager, find the cause, and write a report"
 
 FINE = 0
 FILES = {

@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--bundle", metavar="FILE", help="a file that `jaxobs bundle` wrote, without other sources")
     for label in SCOPE:
         parser.add_argument(
-            f"--{label}", metavar="NAME", help=f"only series and alerts of the Prometheus with this label `{label}`"
+            f"--{label}", metavar="NAME", help=f"only series and alerts of the Prometheus whose label {label} is NAME"
         )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 

@@ -23,8 +23,8 @@ HELP = "rehearse an incident: the demo with a fault that you find by alert, runb
 FINE, FINDINGS = 0, 1
 
 _EPILOG = """\
-Without FAULT, one is drawn. Scrape the printed address with your Prometheus, and let the team find the fault. Ctrl-C
-ends the rehearsal and prints the true fault next to the diagnosis of `jaxobs diagnose`.
+Without FAULT, gameday picks a fault at random. Scrape the printed address with your Prometheus, and let the team find
+the fault. Ctrl-C ends the rehearsal and prints the true fault next to the diagnosis of `jaxobs diagnose`.
 Exit codes: 0 the diagnosis is right, 1 it is not, 2 usage."""
 _MOST_MINUTES = 24 * 60
 
@@ -32,15 +32,15 @@ _MOST_MINUTES = 24 * 60
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments."""
     parser.epilog = _EPILOG
-    parser.add_argument("fault", nargs="?", metavar="FAULT", help="the fault (see --list); without it, one is drawn")
+    parser.add_argument("fault", nargs="?", metavar="FAULT", help="the fault (see --list; default: a random fault)")
     parser.add_argument("--list", action="store_true", help="print all faults with alert, runbook and fix, and exit")
     parser.add_argument("--reveal", action="store_true", help="print the fault at the start")
-    parser.add_argument("--seed", type=int, metavar="N", help="seed of the drawn fault and its start, for a repetition")
+    parser.add_argument("--seed", type=int, metavar="N", help="seed of the random fault and start, for a repetition")
     parser.add_argument(
         "--minutes", type=float, default=60.0, metavar="N", help="minutes of the rehearsal (default: %(default)g)"
     )
     parser.add_argument(
-        "--after", type=float, metavar="N", help="minutes until the fault begins (default: drawn, 1 to 3)"
+        "--after", type=float, metavar="N", help="minutes until the fault begins (default: random, 1 to 3)"
     )
     parser.add_argument("--once", action="store_true", help="run as fast as possible, for CI; the alert does not fire")
     parser.add_argument("--port", type=int, metavar="N", help="port of the program (default: 9464, or a free one)")

@@ -177,7 +177,7 @@ def verify(incident: Incident, report: Report, where: Where, *, clock: Callable[
             return "no_data", "Prometheus has no samples of its processes after the alerts had resolved."
         if processes.outcome == "abnormal":
             return "no_data", f"Its processes cannot be looked at. {processes.because}"
-        return "recovered", "No alert fires, its processes answer, and nothing shows the fault since."
+        return "recovered", "No alert fires, all its processes answer, and no later evidence shows the fault."
 
     told, because = outcome()
     return Verification.model_validate({"at": timestamp(now), "result": told, "because": because, "steps": taken})

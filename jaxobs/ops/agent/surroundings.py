@@ -72,8 +72,8 @@ def blast_radius(answers: Answers, causes: Sequence[Cause], instances: Sequence[
     if count is None:
         summary = "Unknown: Prometheus has no processes of it."
     else:
-        summary = f"{len(known & {*affected})} of {count} processes named by alerts or evidence"
-        summary += f"; {len(down)} do not answer." if down else "; all answer Prometheus."
+        summary = f"Processes named by alerts or evidence: {len(known & {*affected})} of {count}. "
+        summary += f"Processes that answer Prometheus: {count - len(down)} of {count}."
     return BlastRadius(
         processes=count, unreachable=down[:MOST_NAMED], affected=affected, alerts_firing=firing, summary=summary
     )

@@ -49,7 +49,7 @@ class Store:
         self._written = keep_bytes
         """Bytes that were written since the last look at the folder, or nearly so: threads write at once."""
         self.is_over = False
-        """Whether there is more than the store may keep, and nothing closed to remove."""
+        """Whether the files exceed the bound, and no report of a closed incident is left to remove."""
         self.wrote: Callable[[int], None] = lambda count: None
         """Called with the bytes of each file that is written."""
         self.removed: Callable[[], object] = lambda: None

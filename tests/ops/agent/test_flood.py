@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 import pathlib
 import time
 from collections.abc import Iterator
@@ -33,8 +34,8 @@ def stub() -> Iterator[Stub]:
 class Posts:
     """An agent whose clock stands still, and what it has written."""
 
-    def __init__(self, folder: pathlib.Path, stub: Stub, **bounds: float) -> None:
-        self.store = Store(str(folder), **bounds)
+    def __init__(self, folder: pathlib.Path, stub: Stub, keep_bytes: float = math.inf) -> None:
+        self.store = Store(str(folder), keep_bytes=keep_bytes)
         self.agent = Agent(self.store, Where(prometheus=stub.url), settle=0)
         self.client = TestClient(application(self.agent))
         self.written: list[int] = []

@@ -38,7 +38,7 @@ def test_old_reports_are_removed_when_an_incident_is_closed(tmp_path: Path) -> N
 
 
 def test_the_oldest_closed_reports_give_way_to_new_ones(tmp_path: Path) -> None:
-    """Those of open incidents stay; once nothing else is left, the store says that it has too much."""
+    """Reports of open incidents stay; once nothing else is left, the store says that it has too much."""
     one = made(0)
     Store(str(tmp_path / "one")).write_report(one)
     size = sum(path.stat().st_size for path in (tmp_path / "one").glob(f"{one.id}.*"))

@@ -1,11 +1,12 @@
 """Owners of the code that a frame runs: JAX, a library, jaxobs, or the user."""
 
+import dis
 import functools
 import os
 import sys
 import sysconfig
 import types
-from types import FrameType, ModuleType
+from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 from jaxobs.base.files import absolute
@@ -159,7 +160,25 @@ def user_line(frame: FrameType | None) -> str | None:
     """`file:line` of the innermost frame of the user's, from this one on outwards."""
     while frame is not None and (is_jax(frame.f_code.co_filename) or is_plumbing(frame.f_code.co_filename)):
         frame = frame.f_back
-    return None if frame is None else f"{shown(frame.f_code.co_filename)}:{frame.f_lineno}"
+    return None if frame is None else f"{shown(frame.f_code.co_filename)}:{line_number(frame)}"
+
+
+def line_number(frame: FrameType) -> int:
+    """The line that a frame is at."""
+    return frame.f_lineno or line_of(frame.f_code, frame.f_lasti)
+
+
+def line_of(code: CodeType, at: int) -> int:
+    """The line of an instruction; of a jump without a line, as Python 3.11 has, that of its target or function."""
+    if not (line := _line(code, at)):
+        jumps = (each.argval for each in dis.get_instructions(code) if each.offset == at and each.opcode in dis.hasjrel)
+        line = _line(code, next(jumps, -1)) or code.co_firstlineno
+    return line
+
+
+def _line(code: CodeType, at: int) -> int:
+    """The line of an instruction; 0 where the code does not tell."""
+    return next((line or 0 for begin, end, line in code.co_lines() if begin <= at < end), 0)
 
 
 def user_function(fun: Any) -> Any:

@@ -11,7 +11,7 @@ import threading
 from bisect import bisect_left
 from types import CodeType
 
-from jaxobs.internals.source_files import is_plumbing, runs_programs
+from jaxobs.internals.source_files import is_plumbing, line_of, runs_programs
 from jaxobs.loops.call_places import MOST_FRAMES, Place, instruction, same_line
 
 IN_CALL = "call"
@@ -100,17 +100,6 @@ def _makes_turns(code: CodeType, at: int) -> bool:
 def _name(code: CodeType, at: int) -> str:
     bytecode, at = code.co_code, instruction(code, at)
     return dis.opname[bytecode[at]] if 0 <= at < len(bytecode) else ""
-
-
-def line_of(code: CodeType, at: int) -> int:
-    """The line of an instruction. One without a line, as Python 3.11's jump back, has that of its loop or function."""
-    heads = (min(each) for each in sorted(_loops(code, at), key=len)) if not (line := _line(code, at)) else ()
-    return line or next(filter(None, (_line(code, head) for head in heads)), code.co_firstlineno)
-
-
-def _line(code: CodeType, at: int) -> int:
-    """The line of an instruction; 0 where the code does not tell."""
-    return next((line or 0 for begin, end, line in code.co_lines() if begin <= at < end), 0)
 
 
 def _loops(code: CodeType, at: int) -> list[set[int]]:

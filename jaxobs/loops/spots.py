@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any
 
-from jaxobs.internals.source_files import is_jax, is_plumbing, runs_programs, shown
+from jaxobs.internals.source_files import is_jax, is_plumbing, line_of, runs_programs, shown
 from jaxobs.internals.transfers import waits_for_array
 from jaxobs.loops import call_places, positions
 from jaxobs.loops.call_places import MOST_FRAMES, Place, frames
@@ -200,7 +200,7 @@ def _read(frame: FrameType) -> Spot:
 def _line(place: Place) -> str:
     outside = [line for line in place if not runs_programs(line[0].co_filename)]
     users = next((line for line in outside if not is_plumbing(line[0].co_filename)), outside[0] if outside else None)
-    return "" if users is None else f"{shown(users[0].co_filename)}:{positions.line_of(*users)}"
+    return "" if users is None else f"{shown(users[0].co_filename)}:{line_of(*users)}"
 
 
 def _in_jax(place: Place) -> bool:

@@ -10,7 +10,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from jaxobs.base import threads
-from jaxobs.internals.source_files import is_jax, is_own, is_plumbing, shown
+from jaxobs.internals.source_files import is_jax, is_own, is_plumbing, line_number, shown
 from jaxobs.reasons.described import described, module_of, name_of
 from jaxobs.recorder import error_texts, oom_texts
 from jaxobs.recorder.error_texts import ErrorKind
@@ -126,7 +126,7 @@ def _traceback(error: BaseException) -> Iterator[tuple[FrameType, int]]:
 def _stack(frame: FrameType | None) -> list[tuple[FrameType, int]]:
     found: list[tuple[FrameType, int]] = []
     while frame is not None and len(found) < 1000:
-        found.append((frame, frame.f_lineno or frame.f_code.co_firstlineno))  # 3.11's jump back has none
+        found.append((frame, line_number(frame)))
         frame = frame.f_back
     return found[::-1]
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from helpers.run_programs import programs
 
+from jaxobs.internals.source_files import line_of
 from jaxobs.loops.call_places import Place, place
 from jaxobs.loops.positions import (
     IN_CALL,
@@ -23,7 +24,6 @@ from jaxobs.loops.positions import (
     calls,
     interrupted,
     is_task,
-    line_of,
     locks,
     position,
     takes_difference,

@@ -7,7 +7,7 @@ from types import FrameType
 
 from jaxobs.base import threads
 from jaxobs.base.guard import guarded
-from jaxobs.internals.source_files import calls_jitted, in_library, is_jax, is_own, is_plumbing, shown
+from jaxobs.internals.source_files import calls_jitted, in_library, is_jax, is_own, is_plumbing, line_number, shown
 from jaxobs.loops import positions
 
 MOST_LOOKS = 40
@@ -70,7 +70,7 @@ def _place(frame: FrameType | None, sites: Container[str]) -> tuple[bool, str]:
         name = frame.f_code.co_filename
         # Called from a wrapper of ours, it is in JAX as well: its fast path has no frame of Python.
         inside = inside or is_jax(name) or (is_own(name) and count == 0)
-        line = "" if is_plumbing(name) else f"{shown(name)}:{positions.line_of(frame.f_code, frame.f_lasti)}"
+        line = "" if is_plumbing(name) else f"{shown(name)}:{line_number(frame)}"
         frame, count = frame.f_back, count + 1
     return inside, line
 

@@ -201,7 +201,7 @@ def _run(run: Run) -> dict[str, Any]:
 
 
 def _write(lay_out: Callable[[Surface], list[Line]]) -> None:
-    """Prints with colours on a terminal that has `rich`, plain everywhere else."""
+    """Prints with colors on a terminal that has `rich`, plain everywhere else."""
     try:
         console = terminal.make_console("jaxobs compare") if sys.stdout.isatty() else None
     except MissingExtraError:

@@ -171,7 +171,7 @@ def as_json(stories: Sequence[Story]) -> dict[str, Any]:
 
 
 def _print(stories: Sequence[Story], source: str, notes: Sequence[str], *, all_of: bool) -> None:
-    """Prints with colours on a terminal that has `rich`, plain everywhere else."""
+    """Prints with colors on a terminal that has `rich`, plain everywhere else."""
     try:
         console = terminal.make_console("jaxobs explain") if sys.stdout.isatty() else None
     except MissingExtraError:

@@ -168,7 +168,7 @@ def _tell(notes: Sequence[str]) -> None:
 
 
 def _print(lay_out: Callable[[Surface], list[Line]]) -> None:
-    """Prints with colours on a terminal that has `rich`, plain everywhere else."""
+    """Prints with colors on a terminal that has `rich`, plain everywhere else."""
     try:
         console = terminal.make_console("jaxobs profile") if sys.stdout.isatty() else None
     except MissingExtraError:

@@ -117,7 +117,7 @@ def _found() -> str:
 
 
 def _print_once(feed: Feed) -> None:
-    """Prints one snapshot; with colours on a terminal that has `rich`, plain everywhere else."""
+    """Prints one snapshot; with colors on a terminal that has `rich`, plain everywhere else."""
     view = dataclasses.replace(feed.view(), connection=dataclasses.replace(feed.connection, interval=None))
     with contextlib.suppress(MissingExtraError):
         if sys.stdout.isatty():

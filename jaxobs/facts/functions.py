@@ -29,7 +29,7 @@ MEMORY_SECTIONS = ("argument", "output", "temp", "alias", "code")
 """Sections of a compiled program's memory."""
 
 INSTRUCTION_KINDS = ("fusion", "custom_call", "collective", "other")
-"""Kinds of an optimised program's instructions."""
+"""Kinds of an optimized program's instructions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ class ProgramState:
     memory: Mapping[str, int] = field(default_factory=dict)
     """Bytes by section, one of `MEMORY_SECTIONS`."""
     instructions: Mapping[str, int] | None = None
-    """Instructions of the optimised program by kind, one of `INSTRUCTION_KINDS`; None until they were read, and where
+    """Instructions of the optimized program by kind, one of `INSTRUCTION_KINDS`; None until they were read, and where
     the program is too large to be read next to the run."""
     collective_bytes: Mapping[str, int] = field(default_factory=dict)
     """Bytes of the results of its collectives on one device, by operation: `{"all-reduce": 1024}`. Each counts once,

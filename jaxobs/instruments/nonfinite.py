@@ -27,7 +27,7 @@ _REST_SECONDS = 2.0
 
 
 def watch(*unnamed: Never, **values: Any) -> None:
-    """Looks, without synchronising, whether these arrays or numbers turn NaN or infinite.
+    """Looks, without synchronizing, whether these arrays or numbers turn NaN or infinite.
 
         state, loss = train_step(state, batch)
         jaxobs.watch(loss=loss)

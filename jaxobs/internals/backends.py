@@ -21,12 +21,12 @@ _complete = 0
 
 
 def backends_awake() -> bool:
-    """Returns whether the program has initialised JAX's backends, all of them; asking never does, and never waits."""
+    """Returns whether the program has initialized JAX's backends, all of them; asking never does, and never waits."""
     global _complete
     bridge = sys.modules.get("jax._src.xla_bridge")
     if bridge is None:
         return False
-    # `backends_are_initialized` waits for a lock that is held for as long as an initialisation takes: minutes, where
+    # `backends_are_initialized` waits for a lock that is held for as long as an initialization takes: minutes, where
     # other hosts are waited for. A scrape, and whoever records meanwhile, must not wait with it.
     backends = getattr(bridge, "_backends", None)
     if backends is not None:

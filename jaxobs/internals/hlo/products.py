@@ -1,4 +1,4 @@
-"""Floating-point operations that the compiler's own count leaves out, read from the text of an optimised program (HLO).
+"""Floating-point operations that the compiler's own count leaves out, read from the text of an optimized program (HLO).
 
 The count takes the body of a loop once, however often it runs, so that a model whose layers are scanned seems to do the
 work of one; and it takes nothing for matrix products that were handed to a library as custom calls, as on GPUs. Both

@@ -1,4 +1,4 @@
-"""Contents of an optimised program, read from its text (HLO): instructions by kind, and bytes of collectives.
+"""Contents of an optimized program, read from its text (HLO): instructions by kind, and bytes of collectives.
 
 Only what runs by itself counts. Instructions inside a fusion and inside the function that a reduction applies are part
 of it; parameters, constants, tuples and bitcasts do nothing. What is in a loop counts once.

@@ -42,7 +42,7 @@ class Package:
     """Installed distribution."""
 
     name: str
-    """Normalised as PyPI does: lower case, hyphens."""
+    """Normalized as PyPI does: lower case, hyphens."""
     version: str
     place: str
     """The directory that it was found in."""
@@ -272,7 +272,7 @@ class Machine:
 
     @cached_property
     def imported(self) -> Imported:
-        """Returns what `import jax` finds here, in a process of its own. No backend is initialised."""
+        """Returns what `import jax` finds here, in a process of its own. No backend is initialized."""
         return probes.import_jax(self.environment, self.directory)
 
     @cached_property
@@ -304,7 +304,7 @@ class Machine:
 
 
 def normal(name: str) -> str:
-    """Returns a package's name as PyPI normalises it (PEP 503)."""
+    """Returns a package's name as PyPI normalizes it (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 

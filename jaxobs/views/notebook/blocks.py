@@ -22,7 +22,7 @@ class Say:
     badge: str = ""
     """A word in front of it: `fix`, `warning`."""
     tone: str = ""
-    """`bad`, `warn` or `good` colours the badge; `quiet` marks a secondary sentence."""
+    """`bad`, `warn` or `good` colors the badge; `quiet` marks a secondary sentence."""
 
 
 @dataclass(frozen=True, slots=True)

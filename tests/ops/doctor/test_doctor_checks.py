@@ -110,7 +110,7 @@ def said(check: str, of: Machine) -> list[Finding]:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['check']}-{case.get('says', ['fine'])[0]}")
 def test_what_a_check_says(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jaxobs.ops.doctor.checks.clock.is_synchronised", lambda: True)
+    monkeypatch.setattr("jaxobs.ops.doctor.checks.clock.is_synchronized", lambda: True)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     found = [each for each in said(case["check"], machine(case, tmp_path)) if each.severity != "ok"]
     says = [each.partition(": ")[::2] for each in case.get("says", ())]

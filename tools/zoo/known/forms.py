@@ -39,7 +39,7 @@ ENTRIES = {
         projects=("optax",),
         says=(
             "The parameters begin uncommitted on one device and come back sharded over eight, so `train_step` compiles "
-            "twice. Initialise with `out_shardings`."
+            "twice. Initialize with `out_shardings`."
         ),
         causes={"init": {"first_call": 1}, "train_step": {"first_call": 1, "placement": 1}},
         findings=(Finding("two_shardings_at_start", "train_step"),),
@@ -68,7 +68,7 @@ ENTRIES = {
     "swept_rates": Entry(
         projects=("dm-haiku", "optax"),
         says=(
-            "Sound: initialised under one jit, one program for all learning rates, and nothing is read before the end."
+            "Sound: initialized under one jit, one program for all learning rates, and nothing is read before the end."
         ),
         causes={"init": {"first_call": 1}, "sweep": {"first_call": 1}},
         loop=Loop("sweep", 100),

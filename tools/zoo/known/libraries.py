@@ -85,7 +85,7 @@ ENTRIES = {
     "linen_cnn": Entry(
         projects=("flax", "optax", "scikit-learn"),
         says=(
-            "Sound: initialised under one jit, batches of one size, and the test of each epoch by a function of its "
+            "Sound: initialized under one jit, batches of one size, and the test of each epoch by a function of its "
             "own."
         ),
         causes={"init": {"first_call": 1}, "train_step": {"first_call": 1}, "eval_step": {"first_call": 1}},
@@ -141,7 +141,7 @@ ENTRIES = {
     "optax_decay": Entry(
         projects=("optax",),
         says=(
-            "`train_step` is defined and jitted inside the loop over epochs, around an optimiser with a smaller "
+            "`train_step` is defined and jitted inside the loop over epochs, around an optimizer with a smaller "
             "learning rate: twelve functions, twelve programs. Use an Optax schedule, or inject the learning rate, "
             "with one step."
         ),
@@ -184,7 +184,7 @@ ENTRIES = {
     # Penzai: its own trainer.
     "penzai_mlp": Entry(
         projects=("penzai", "optax"),
-        says="Trains soundly, one program; `from_config` and the optimiser's state are built eagerly.",
+        says="Trains soundly, one program; `from_config` and the optimizer's state are built eagerly.",
         causes={"_stateful_trainer_step": {"first_call": 1}},
         findings=(Finding("eager_initialization"),),
         loop=Loop("_stateful_trainer_step", 600),
@@ -199,7 +199,7 @@ ENTRIES = {
         verdict="ok",
         first_try=FirstTry("half", "`watch` in the first of two runs, for a compilation on a busy machine"),
     ),
-    # Optax: Python scalars in the optimiser's state.
+    # Optax: Python scalars in the optimizer's state.
     "optax_scalars": Entry(
         projects=("optax",),
         says=(

@@ -22,20 +22,20 @@ def check(machine: Machine) -> Iterator[Finding]:
             why="TLS certificates and tokens are refused; buckets cannot be reached.", fix="timedatectl set-ntp true",
         )  # fmt: skip
         return
-    synchronised = is_synchronised()
-    if synchronised is None:
-        yield ok("The clock is set", "the kernel does not say whether it is synchronised")
-    elif not synchronised:
+    synchronized = is_synchronized()
+    if synchronized is None:
+        yield ok("The clock is set", "the kernel does not say whether it is synchronized")
+    elif not synchronized:
         yield Finding(
-            severity="warning" if machine.is_distributed else "info", title="The clock is not synchronised",
+            severity="warning" if machine.is_distributed else "info", title="The clock is not synchronized",
             entity="clock", evidence="adjtimex: STA_UNSYNC", fix="timedatectl set-ntp true, or start chronyd",
             why="Times of several hosts cannot be compared.",
         )  # fmt: skip
     else:
-        yield ok("The clock is synchronised", "adjtimex")
+        yield ok("The clock is synchronized", "adjtimex")
 
 
-def is_synchronised() -> bool | None:
+def is_synchronized() -> bool | None:
     """Returns what the kernel says of its clock; None where it says nothing."""
     name = ctypes.util.find_library("c")
     if name is None:

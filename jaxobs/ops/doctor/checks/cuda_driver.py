@@ -23,7 +23,7 @@ def check(machine: Machine) -> Iterator[Finding]:
             yield Finding(
                 severity="critical", title=f"The driver is too old for CUDA {generation}", entity="driver",
                 evidence=f"driver {driver}; {name} needs {least} or newer",
-                why="JAX cannot initialise the GPU, and runs on the CPU.",
+                why="JAX cannot initialize the GPU, and runs on the CPU.",
                 fix=f"Install driver {least} or newer"
                 + (', or: pip install -U "jax[cuda12]"' if generation != "12" and release(driver)[0] >= 525 else ""),
             )  # fmt: skip

@@ -32,7 +32,7 @@ def check(machine: Machine) -> Iterator[Finding]:
         yield Finding(
             severity="warning", title="The variables of a multislice job are incomplete", entity=missing[0],
             evidence=f"set: {', '.join(slices)}; missing: {', '.join(missing)}",
-            why="Left over from another job, they make TPU initialisation wait for slices that are not there.",
+            why="Left over from another job, they make TPU initialization wait for slices that are not there.",
             fix=f"unset {' '.join(slices)}   # or set all of them",
         )  # fmt: skip
     if not found:
@@ -68,7 +68,7 @@ def _workers(environment: Mapping[str, str]) -> Iterator[Finding]:
             yield Finding(
                 severity="critical", title=f"There is no worker {index} in {name}", entity="TPU_WORKER_ID",
                 evidence=f"TPU_WORKER_ID={index}, {name}={','.join(workers)}",
-                why="TPU initialisation fails, or waits for a worker that does not come.",
+                why="TPU initialization fails, or waits for a worker that does not come.",
                 fix=f"Give the workers the numbers 0 to {len(workers) - 1}",
             )  # fmt: skip
 

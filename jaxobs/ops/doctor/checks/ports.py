@@ -27,7 +27,7 @@ def check(machine: Machine) -> Iterator[Finding]:
             if port.isdecimal() and (taken := bind_error("", int(port))) is not None:
                 yield Finding(
                     severity="critical", title=f"Port {port} of libtpu is taken", entity=name,
-                    evidence=f"{name}={machine.environment[name]}: {taken}", why="TPU initialisation fails.",
+                    evidence=f"{name}={machine.environment[name]}: {taken}", why="TPU initialization fails.",
                     fix=f"ss -ltnp 'sport = :{port}'",
                 )  # fmt: skip
     try:

@@ -18,7 +18,7 @@ _GIVE = {
 
 
 def check(machine: Machine) -> Iterator[Finding]:
-    """By device files, installed plugins and the variables that choose a platform. Nothing is initialised."""
+    """By device files, installed plugins and the variables that choose a platform. Nothing is initialized."""
     platforms, variable = machine.platforms, machine.platform_variable
     gpus, amd, tpus = machine.nvidia_devices, machine.amd_devices, machine.tpu_devices
     has_cuda = bool(machine.versions(r"jax-cuda\d+-plugin"))

@@ -85,6 +85,8 @@ HEALTHY = ("healthy", "serving", "caught")
 MODES = {"gone": "serving", "killed": "healthy", "restarts": "healthy"}
 """Modes of programs that are not called as their job."""
 RECEIVERS = {"critical": "pager", "warning": "tickets", "info": "nowhere"}
+BY_AGENT = "by-agent"
+"""Path of the agent's own messages."""
 GROUPS = alerting.groups(SITE)
 
 
@@ -119,6 +121,8 @@ class Seen:
     """Rules on the faster clock."""
     plain_rules: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     """Rules as they are generated."""
+    messages: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    """Messages that the agent sent to its webhook."""
     before_recovery: dict[str, Any] = dataclasses.field(default_factory=dict)
     """The agent's report on the job `killed`, before a process of it was there again."""
 
@@ -127,10 +131,19 @@ class Seen:
         found = [each for each in self.told if each.status == "firing" and each.labels.get("job") == job]
         return {each.labels["alertname"]: each for each in reversed(found)}
 
-    def sent(self, job: str, since: float) -> set[tuple[str, str]]:
-        """Returns receiver and alert of each group of notifications about a job that a person got since then."""
-        told = (each for each in self.told if each.at >= since and each.labels.get("job") == job)
-        return {(each.receiver, each.labels["alertname"]) for each in told if each.receiver != "nowhere"}
+    def sent(self, job: str, since: float) -> list[tuple[str, str]]:
+        """Returns receiver and alert of each notification that something of a job fires, which a person got since."""
+        told = [each for each in self.told if each.at >= since and each.labels.get("job") == job]
+        posts = dict.fromkeys(
+            (each.at, each.receiver, each.labels["alertname"])
+            for each in told
+            if each.status == "firing" and each.receiver != "nowhere"
+        )
+        return [(receiver, alert) for _, receiver, alert in posts]
+
+    def by_agent(self, job: str) -> list[tuple[str, str, str]]:
+        """Returns what each message of the agent on a job is about, its verdict and its cause, in their order."""
+        return [(each["about"], each["verdict"], each["cause"]) for each in self.messages if each["job"] == job]
 
     def known(self, job: str) -> set[str]:
         """Returns the alerts of a job that were told, or kept back because of another one."""
@@ -216,7 +229,8 @@ class Stage:
         self.prometheus = self.prometheus_with("fast", fast, scrape, self.alertmanager, "--query.lookback-delta=5s")
         self.agent = self.start(
             "agent", sys.executable, "-m", "jaxobs", "agent", "--listen", agent, "--prometheus", self.prometheus,
-            "--reports", str(self.reports), "--verify-after", "5", *more,
+            "--reports", str(self.reports), "--verify-after", "5", "--webhook", f"{hook}/{BY_AGENT}",
+            "--per-minute", "1000", *more,
         )  # fmt: skip
 
     @property
@@ -225,13 +239,17 @@ class Stage:
         return time.monotonic() - self.began
 
     def take(self, receiver: str, body: dict[str, Any]) -> None:
-        """Notes what Alertmanager posts."""
+        """Notes what Alertmanager posts, and the agent."""
+        if receiver == BY_AGENT:
+            self.seen.messages.append(body)
+            return
+        at = self.age
         self.seen.labels |= {
             (each["labels"].get("job", ""), each["labels"]["alertname"]): each["labels"] for each in body["alerts"]
         }
         self.seen.told += [
             Told(
-                self.age, receiver, each["status"], each["labels"], each["annotations"],
+                at, receiver, each["status"], each["labels"], each["annotations"],
                 self._of(each["startsAt"]), self._of(each["endsAt"]),
             )
             for each in body["alerts"]

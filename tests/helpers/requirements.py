@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import importlib
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
@@ -34,6 +36,22 @@ def missing(reason: str) -> NoReturn:
     if in_ci():
         pytest.fail(reason, pytrace=False)
     pytest.skip(reason)
+
+
+def no_control_group(refused: Sequence[OSError]) -> NoReturn:
+    """Skips a test for which no control group can be made; fails it in CI, unless no container of this kind has them.
+
+    Args:
+      refused: what the kernel said of each attempt.
+    """
+    said = "; ".join(f"{each.filename}: {each.strerror}" for each in refused) or "/sys/fs/cgroup has no controllers"
+    reason = (
+        f"No control group can be made: {said}. It needs root and a writable /sys/fs/cgroup with the controller "
+        "`memory`: sudo, or docker run --privileged."
+    )
+    if all(each.errno in (errno.EROFS, errno.ENOENT) for each in refused):
+        pytest.skip(reason)
+    missing(reason)
 
 
 def program(name: str) -> str:

@@ -1,5 +1,7 @@
 """`make test` and `make test-all` together run each test once, whatever fails."""
 
+import errno
+import os
 import re
 import subprocess
 import sys
@@ -7,6 +9,7 @@ import tomllib
 
 import pytest
 import yaml
+from helpers import requirements
 from helpers.paths import ROOT
 
 from tools import checks, settled
@@ -152,3 +155,19 @@ def test_the_summary_names_what_could_be_noted(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(settled, "holds", lambda test: test == "test_old.py")
     told = checks.summary([checks.Outcome(part)], [], 1.0)
     assert ("\n      test_new.py\n" in told) == (part == "others") and "test_old.py" not in told
+
+
+@pytest.mark.parametrize(
+    ("refusals", "ends"),
+    [
+        ({"/a": errno.EROFS, "/b": errno.ENOENT}, pytest.skip.Exception),  # an ordinary container
+        ({"/a": errno.ENOENT, "/b": errno.EACCES}, pytest.fail.Exception),  # not root, or no controller
+    ],
+)
+def test_ci_makes_control_groups_where_they_can_be_made(
+    refusals: dict[str, int], ends: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CI", "true")
+    refused = [OSError(number, os.strerror(number), path) for path, number in refusals.items()]
+    with pytest.raises(ends, match=r"/b: .*needs root .*--privileged"):
+        requirements.no_control_group(refused)

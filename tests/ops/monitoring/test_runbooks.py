@@ -93,6 +93,13 @@ def test_a_page_of_an_objective_quotes_what_is_recorded_for_it(name: str) -> Non
     assert {slo for slo, total in totals.items() if f"```promql\n{total}\n```" in page} == wanted != set()
 
 
+def test_steps_that_need_an_accelerator_are_marked() -> None:
+    """Marks stand in the diagnosis and in the mitigation, before steps whose commands ask a GPU, and no others."""
+    page = PAGES["runbooks/JaxDeviceXidErrors.md"]
+    assert "3. (Accelerators only.) Reset the GPU (`nvidia-smi --gpu-reset" in page
+    assert "**3.** (Accelerators only.) See heat" in page and "\n2. If the job ended, restart it" in page
+
+
 @pytest.mark.parametrize("path", PAGES)
 def test_links_lead_somewhere(path: str) -> None:
     """To pages that are generated too, or that lie in the repository."""

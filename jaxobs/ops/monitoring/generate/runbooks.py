@@ -114,7 +114,7 @@ class _Page:
                 f"{_HEAD}\n# {alert.name}\n\n{alert.summary} Severity `{severity}`: it {_SEVERITIES[severity]}. ",
                 _SWITCH.format(name=alert.name) if alert.extended else "",
                 f"{shown} · [all runbooks](README.md)\n",
-                f"\n## Do first\n\n{self._first()}\n3. {self._told(book.mitigation[0])}\n",
+                f"\n## Do first\n\n{self._first()}\n3. {_only(book.mitigation[0])}{self._told(book.mitigation[0])}\n",
                 f"\n## Meaning\n\n{self._told(book.meaning)}\n",
                 f"\n## Impact\n\n{self._told(book.impact)}\n",
                 "\n## Diagnosis\n\nThe commands use the variables that the annotation `shell` sets. In a pod, put "
@@ -123,7 +123,7 @@ class _Page:
                 'Queries are for Prometheus; add `instance="..."` to look at one process.\n',
                 *(self._step(number, step) for number, step in enumerate(book.diagnosis, 1)),
                 *(f"\n### On {name}\n\n{self._told(text)}\n" for name, text in _variants(alert) if text),
-                f"\n## Mitigation\n\n{_numbered(self._told(each) for each in book.mitigation)}",
+                f"\n## Mitigation\n\n{_numbered(_only(each) + self._told(each) for each in book.mitigation)}",
                 "\n## What this is not\n\n| what it looks like | how to tell | where to go |\n|---|---|---|\n",
                 *(f"| {' | '.join(_cell(self._told(each)) for each in row)} |\n" for row in book.look_alikes),
                 "\n## Escalation\n\nHand it to whoever owns the program, with:\n\n",
@@ -158,8 +158,7 @@ class _Page:
         return self._site.filled(query, values)
 
     def _step(self, number: int, step: Step) -> str:
-        only = "(Accelerators only.) " if _ACCELERATORS.search(f"{step.command} {step.query}") else ""
-        parts = [f"\n**{number}.** {only}{self._told(step.do)}\n"]
+        parts = [f"\n**{number}.** {_only(f'{step.command} {step.query}')}{self._told(step.do)}\n"]
         if step.command:
             parts.append(f"\n```sh\n{step.command}\n```\n")
         if step.query:
@@ -259,6 +258,11 @@ def _series(expr: str) -> list[_Series]:
 
 def _variants(alert: Alert) -> tuple[tuple[str, str], ...]:
     return (("GPUs", alert.runbook.gpu), ("TPUs", alert.runbook.tpu))
+
+
+def _only(text: str) -> str:
+    """Returns a mark for a step that only a machine with accelerators allows."""
+    return "(Accelerators only.) " if _ACCELERATORS.search(text) else ""
 
 
 def _numbered(texts: Iterable[str]) -> str:

@@ -24,14 +24,14 @@ _TOKEN = re.compile(rf'"(?:[^"\\]|\\.)*"|[a-zA-Z_][\w:]*|(?P<duration>{_DURATION
 
 _SELECTOR = r"(?:\w+ by \([^)]*\) \(|\w+\()?[\w:]+(?:\{[^}]*\})?(?:\[\w+\])?"
 _AGES = re.compile(
-    rf"(?P<age>time\(\) - {_SELECTOR}\)*\s*[<>]=?\s*(?:bool\s+)?)(?P<limit>\d+(?:\.\d+)?)"
+    rf"(?P<age>time\(\) - {_SELECTOR}\)*\s*(?:-|[<>]=?)\s*(?:bool\s+)?)(?P<limit>\d+(?:\.\d+)?)"
     r"|(?P<ago>time\(\) - )(?P<since>\d+(?:\.\d+)?)"
     r"|(?P<turns>\* 20 < )(?P<window>\d+)"
     r"|(?P<began>timestamp_seconds(?:\{[^}]*\})?\[\w+\] offset \w+\) > bool )(?P<apart>\d+)"
     r"|(?P<ahead>predict_linear\([\w:]+(?:\{[^}]*\})?\[\w+\], )(?P<later>\d+)"
 )
-"""Seconds by the clock as plain numbers: an age and its limit, a time ago, a window that steps are held against, how
-far apart two starts of a process are, and how far ahead something is predicted."""
+"""Seconds by the clock as plain numbers: an age and its limit, or the seconds taken from it, a time ago, a window that
+steps are held against, how far apart two starts of a process are, and how far ahead something is predicted."""
 
 
 def milliseconds(duration: str) -> int:

@@ -46,8 +46,10 @@ class Death:
     """Series that no process has."""
     also: tuple[str, ...] = ()
     """Alerts of which somebody is told as well, for they fire earlier, or on another job's behalf."""
+    lasts: int = 0
+    """Minutes for which it goes on, if longer than until somebody knows: nobody is told again."""
 
     @property
     def minutes(self) -> int:
         """Length of the scene."""
-        return self.at + self.within
+        return self.at + max(self.within, self.lasts)

@@ -107,6 +107,11 @@ def unseen(minutes: int) -> Part:
     return Part(minutes=minutes, scraped=False)
 
 
+def pushed(job: str, values: str) -> dict[str, str]:
+    """Times of the ends that a job told a Pushgateway, in promtool's notation."""
+    return {f'jax_batch_last_end_timestamp_seconds{{job="{job}", instance=""}}': values}
+
+
 def using(part: Part, *shares: float) -> list[Part]:
     """The part in a container whose memory is in use by these shares, one a minute, and else full of page cache."""
     known = {"jax_container_spec_memory_limit_bytes": 64e9, "jax_container_memory_usage_bytes": 64e9}

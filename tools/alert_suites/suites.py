@@ -73,7 +73,7 @@ def _told(death: Death, site: Site) -> list[dict[str, Any]]:
     names = sorted(known & {death.alert, *death.also})
     return [
         {"expr": before, "eval_time": f"{death.at}m", "exp_samples": []},
-        {"expr": after, "eval_time": f"{death.minutes}m", "exp_samples": [{"labels": labels, "value": 1}]},
+        {"expr": after, "eval_time": f"{death.at + death.within}m", "exp_samples": [{"labels": labels, "value": 1}]},
         {
             "expr": once, "eval_time": f"{death.minutes}m",
             "exp_samples": [{"labels": f'{{alertname="{name}"}}', "value": 1} for name in names],

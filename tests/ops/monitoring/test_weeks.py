@@ -5,6 +5,7 @@ import random
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from helpers.requirements import program
@@ -68,11 +69,16 @@ def test_a_small_week_wakes_nobody_and_a_bad_one_does(monkeypatch: pytest.Monkey
 @pytest.mark.settled
 @pytest.mark.parametrize(
     ("alert", "more"),
-    [("Died", {"labels": 'jax_end="removed"'}), ("Died", {"ended": 'pod_phase="Failed"'}), ("Gone", {})],
-    ids=["file", "kubernetes", "static"],
+    [
+        ("Died", {"labels": 'jax_end="removed"'}),
+        ("Died", {"ended": 'pod_phase="Failed"'}),
+        ("Gone", {}),
+        ("Gone", {"up_after": 0}),
+    ],
+    ids=["file", "kubernetes", "static", "http"],
 )
 def test_a_thousand_that_die_at_once_are_one_alert(
-    alert: str, more: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    alert: str, more: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As many as promtool does not take: all processes of a job fall silent after 20 minutes."""
     program("go")

@@ -16,7 +16,7 @@ def _replicas(name: str, count: int, *parts: Part) -> list[Process]:
 
 _COMPILES = Part(
     minutes=60, time={"compile": 60},
-    gauges={"jax_compilation_oldest_start_timestamp_seconds": 6000, "jax_requests_in_flight": 0},
+    gauges={"jax_compilation_oldest_start_timestamp_seconds": 6000, "jax_requests_in_flight": 5},
 )  # fmt: skip
 _QUEUES = Part(
     minutes=200, gauges={"jax_requests_in_flight": 40},
@@ -36,7 +36,7 @@ DEATHS = (
           severity="warning", at=100, within=20, live="requests",
           processes=lambda: _replicas("some-errors", 2, serves(60, errors=6))),
     Death(name="service-gone", what="all replicas are gone", alert="JaxJobAbsent", severity="critical", at=100,
-          within=17, processes=lambda: _replicas("service-gone", 3), live="gone"),
+          within=15, processes=lambda: _replicas("service-gone", 3), live="gone"),
     Death(name="idle-service-gone", what="all replicas are gone after a night without traffic",
           alert="JaxIdleServiceGone", severity="warning", at=200, within=22,
           processes=lambda: _replicas("idle-service-gone", 3, serves(100, requests=0, in_flight=0))),
@@ -50,11 +50,19 @@ DEATHS = (
           at=100, within=8,
           processes=lambda: [*(replace(each, up_after=60) for each in _replicas("half-down", 20)[:10]),
                              *_replicas("half-down", 20, serves(60))[10:]]),
+    Death(name="all-down", what="all of 10 replicas stop answering, and their targets stay", alert="JaxServiceHalfDown",
+          severity="critical", at=100, within=8, lasts=90,
+          processes=lambda: [replace(each, up_after=90) for each in _replicas("all-down", 10)]),
+    Death(name="idle-down", what="all of 10 replicas stop answering after a night without traffic",
+          alert="JaxServiceHalfDown", severity="critical", at=200, within=8, lasts=90,
+          processes=lambda: [replace(each, up_after=90) for each in
+                             _replicas("idle-down", 10, serves(100, requests=0, in_flight=0))]),
     Death(name="third-gone", what="more than a third of 40 busy replicas vanish at once", alert="JaxReplicasLost",
           severity="warning", at=100, within=8,
           processes=lambda: [*_replicas("third-gone", 40)[:15], *_replicas("third-gone", 40, serves(60))[15:]]),
     Death(name="compiles-in-service", what="a server compiles for a quarter of an hour", alert="JaxCompilationStuck",
-          severity="critical", at=100, within=22, processes=lambda: _replicas("compiles-in-service", 1, _COMPILES)),
+          severity="critical", at=100, within=16, lasts=60,
+          processes=lambda: _replicas("compiles-in-service", 1, _COMPILES)),
     Death(name="never-warm", what="a fifth of the requests compile, hours after the start", alert="JaxColdRequestsHigh",
           severity="warning", at=100, within=20, live="requests",
           processes=lambda: _replicas("never-warm", 2, serves(100, cold=12))),

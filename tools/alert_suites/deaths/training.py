@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 from tools.alert_suites.kinds import Death
-from tools.alert_suites.scenes import Part, Process, compiles, init, spends, trains, using
+from tools.alert_suites.scenes import Part, Process, compiles, init, pushed, spends, trains, using
 
 _BEGIN = [init(2), compiles(3), trains(95)]
 """A hundred minutes in which all is well."""
@@ -117,42 +118,54 @@ def _finding(kind: str, minutes: int = 200) -> Part:
     return Part(minutes=minutes, time={"step": 60}, gauges={f'jax_findings{{finding="{kind}"}}': 1})
 
 
-def silent(name: str, count: int, **more: str) -> list[Process]:
-    """All processes are gone in the same minute; their targets stay."""
-    return _run(name, count, [trains(20)], older=400 if count == 1 else 60, up_after=60, **more)
+def silent(name: str, count: int, **more: object) -> list[Process]:
+    """All processes are gone in the same minute; their targets stay for three hours unless `more` says otherwise."""
+    return _run(name, count, [trains(20)], "r", **{"older": 160 if count == 1 else 0, "up_after": 180, **more})
 
 
 _ALL, _ONE = "all 100 processes", "the only process"
 _DIED, _GONE = ("JaxTrainingDied", "critical", 15), ("JaxTrainingGone", "warning", 18)
-_SILENT: tuple[tuple[str, int, str, str, str, str, int, dict[str, str]], ...] = (
-    *(("static", count, who, "do not answer, at targets that nothing removes", *_GONE, {})
+_SILENT: tuple[tuple[str, int, str, str, str, str, int, dict[str, Any]], ...] = (
+    *(("static", count, who, "died, at targets that nothing removes", *_GONE, {})
       for count, who in ((1, _ONE), (100, _ALL))),
-    *(("file", count, who, "die, and the launcher's file is left behind", *_DIED, {"labels": 'jax_end="removed"'})
+    *(("file", count, who, "died, and the launcher left its file behind", *_DIED, {"labels": 'jax_end="removed"'})
       for count, who in ((1, _ONE), (100, _ALL))),
-    *(("kubernetes", count, who, "die, and Kubernetes says `Failed`", *_DIED, {"ended": 'pod_phase="Failed"'})
+    *(("kubernetes", count, who, "died, and Kubernetes says `Failed`", *_DIED, {"ended": 'pod_phase="Failed"'})
       for count, who in ((4, "all four processes"), (100, _ALL))),
-    ("kubernetes", 1, _ONE, "dies, and Kubernetes says `Failed`", "JaxTargetDown", "warning", 13,
+    ("kubernetes", 1, _ONE, "died, and Kubernetes says `Failed`", "JaxTargetDown", "warning", 13,
      {"ended": 'pod_phase="Failed"'}),
-    ("http", 4, "all four processes", "are gone, and with them the list of `http_sd`", *_GONE, {}),
-    ("pushgateway", 4, "all four processes", "are gone, and the Pushgateway got no end", *_DIED, {}),
+    *(("http", count, who, "died, and `http_sd` no longer lists its targets", *_GONE, {"up_after": 0, "older": older})
+      for count, who, older in ((1, _ONE, 400), (100, _ALL, 0))),
+    *(("pushgateway", count, who, "died, and the Pushgateway got no end", *_DIED, {})
+      for count, who in ((1, _ONE), (4, "all four processes"))),
 )  # fmt: skip
 """How all processes of a training die, by what lists its targets: name, processes, sentence, alert, and labels."""
-_PUSHED = {'jax_batch_last_end_timestamp_seconds{job="silent-pushgateway-4", instance=""}': "0x80"}
 
 DEATHS = (
     *(
         Death(name=f"silent-{found}-{count}", what=f"{called} of a training {ends}", alert=alert, severity=severity,
-              at=20, within=within, more=_PUSHED if found == "pushgateway" else {},
+              at=20, within=within, lasts=180 if found == "kubernetes" else 0,
+              more=pushed(f"silent-{found}-{count}", "0x80") if found == "pushgateway" else {},
               processes=functools.partial(silent, f"silent-{found}-{count}", count, **more))
         for found, count, called, ends, alert, severity, within, more in _SILENT
     ),
     Death(name="stands-still", what="a job of two processes waits for something that is neither input nor a step",
           alert="JaxStepsStalled", severity="critical", at=100, within=70,
           processes=lambda: _run("stands-still", 2, [*_BEGIN, spends("idle", 200)])),
+    *(
+        Death(name=f"stands-still-{category}",
+              what=f"the only process of a job makes no steps, and spends its time in `{category}`",
+              alert="JaxStepsStalled", severity="critical", at=100, within=130,
+              processes=functools.partial(_one, f"stands-still-{category}", spends(category, 200)))
+        for category in ("idle", "unattributed", "init", "compile")
+    ),
+    Death(name="after-checkpoint", what="all four processes of a training died three minutes after a checkpoint",
+          alert="JaxTrainingGone", severity="warning", at=20, within=18,
+          processes=lambda: _run("after-checkpoint", 4, [trains(16), spends("checkpoint", 1), trains(3)], up_after=60)),
     Death(name="pods-gone", what="all pods of a training job are gone, without a `run_id`", alert="JaxTrainingGone",
           severity="warning", at=100, within=20, processes=lambda: _run("pods-gone", 4, _BEGIN, "c:1234")),
     Death(name="at-risk-gone", what="a run with half an hour of unsaved work is gone", alert="JaxJobAbsent",
-          severity="critical", at=100, within=17, processes=_at_risk),
+          severity="critical", at=100, within=15, processes=_at_risk),
     Death(name="partitioned", what="half of eight processes are cut off, and the others wait for them",
           alert="JaxStepsStalled", severity="critical", at=100, within=30, processes=_partitioned,
           also=("JaxTargetDown",)),

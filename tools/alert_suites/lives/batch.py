@@ -75,7 +75,7 @@ LIVES = (
         ),
     ),
     Life(
-        name="hourly", what="a batch job of two hours, one after the other", minutes=400,
+        name="hourly", what="batch jobs of two hours, one after another", minutes=400,
         processes=lambda: _every(
             130, 3, [init(2), compiles(3), trains(112), spends("checkpoint", 3)], "hourly", pods=True, up_after=10,
         ),
@@ -89,7 +89,13 @@ LIVES = (
         name="tests", what="a test suite on CPUs: many compilations, in many short processes", minutes=240,
         processes=lambda: _every(20, 11, [init(1), _TESTS], "tests", pods=True),
     ),
-    Life(name="notebook", what="a notebook: two minutes of steps, and long thoughts", minutes=360, processes=_notebook),
+    Life(name="notebook", what="a notebook: two minutes of steps, then 18 minutes of thought", minutes=360,
+         processes=_notebook),
+    Life(name="notebook-left", what="a notebook that stays open for three hours after its last cell", minutes=300,
+         processes=lambda: [
+             Process(job="notebook-left", instance="a:9464",
+                     parts=[init(1), compiles(1), *[trains(2), spends("idle", 18)] * 5, spends("idle", 200)])
+         ]),
     Life(
         name="notebook-without-steps", what="a notebook in which nothing is a step", minutes=240,
         processes=lambda: [

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from tools.alert_suites.kinds import Life
-from tools.alert_suites.scenes import Part, Process, compiles, init, spends, trains, unseen, using
+from tools.alert_suites.scenes import Part, Process, compiles, init, pushed, spends, trains, unseen, using
 
 
 def _job(name: str, count: int, parts: list[Part], **more: object) -> list[Process]:
@@ -89,12 +89,13 @@ _ENDS: tuple[tuple[str, int, str, list[Part], dict[str, Any]], ...] = (
       for count in (1, 100)),
     *(("kubernetes", count, "and its pods are `Completed`", [trains(20)],
        {"ended": 'pod_phase="Succeeded"', "up_after": 90}) for count in (1, 100)),
-    ("pushgateway", 4, "and tells the Pushgateway", [trains(20)], {"up_after": 90}),
-    ("static", 4, "after a last checkpoint, and its targets stay", [trains(20), spends("checkpoint", 1)],
-     {"up_after": 90}),
+    *(("pushgateway", count, "and tells the Pushgateway", [trains(20)], {"up_after": 90}) for count in (1, 4)),
+    *(("static", count, "after a last checkpoint, and its targets stay", [trains(20), spends("checkpoint", 1)],
+       {"up_after": 90}) for count in (1, 4, 100)),
+    *(("http", count, "after a last evaluation, and `http_sd` no longer lists its targets",
+       [trains(19), spends("eval", 2)], {}) for count in (1, 100)),
 )  # fmt: skip
 """How trainings end well, by what lists their targets."""
-_PUSHED = {'jax_batch_last_end_timestamp_seconds{job="ends-pushgateway-4", instance=""}': "0x20 1210x100"}
 
 LIVES = (
     Life(name="curriculum", what="sequences grow from stage to stage: each recompiles the step, which takes longer",
@@ -116,7 +117,7 @@ LIVES = (
         name="downloads", what="a job waits 25 minutes for its data set before the first step", minutes=180,
         processes=lambda: _job("downloads", 4, [init(2), spends("input_wait", 25), compiles(3), trains(160)]),
     ),
-    Life(name="loss-scaling", what="gradients overflow now and then, as loss scaling in float16 wants", minutes=240,
+    Life(name="loss-scaling", what="gradients overflow now and then, as loss scaling in float16 expects", minutes=240,
          processes=_overflows),
     Life(name="maintenance", what="a run saves, ends, and resumes hours later", minutes=400, processes=_maintained),
     Life(
@@ -189,8 +190,8 @@ LIVES = (
         Life(
             name=f"ends-{found}-{count}", minutes=120,
             what=f"a training of {f'{count:,} processes' if count > 1 else 'one process'} ends, {what}",
-            processes=functools.partial(_job, f"ends-{found}-{count}", count, parts, older=60, **more),
-            more=_PUSHED if found == "pushgateway" else {},
+            processes=functools.partial(_job, f"ends-{found}-{count}", count, parts, older=160, **more),
+            more=pushed(f"ends-{found}-{count}", "0x20 1210x100") if found == "pushgateway" else {},
         )
         for found, count, what, parts, more in _ENDS
     ),

@@ -58,7 +58,9 @@ def test_prometheus_takes_each_configuration(tmp_path: Path) -> None:
     assert len(configurations) == 1 + len(prometheus.STORES)
     for path in configurations:
         done = subprocess.run([promtool, "check", "config", str(path)], capture_output=True, text=True, check=False)
-        assert done.returncode == 0 and "rules found" in done.stdout, done.stdout + done.stderr
+        found = re.search(r"SUCCESS: \d+ rules found", done.stdout)
+        assert done.returncode == 0 and found, done.stdout + done.stderr
+        assert all(found[0] in (ROOT / "docs" / page).read_text() for page in ("alerts.md", "tutorials/fleet.md"))
 
 
 def test_alertmanager_routes_by_severity(tmp_path: Path) -> None:

@@ -144,7 +144,7 @@ _SILENT: tuple[tuple[str, int, str, str, str, str, int, dict[str, Any]], ...] = 
 DEATHS = (
     *(
         Death(name=f"silent-{found}-{count}", what=f"{called} of a training {ends}", alert=alert, severity=severity,
-              at=20, within=within, lasts=180 if found == "kubernetes" else 0,
+              at=20, within=within, lasts=180 if found == "kubernetes" and count < 100 else 0,
               more=pushed(f"silent-{found}-{count}", "0x80") if found == "pushgateway" else {},
               processes=functools.partial(silent, f"silent-{found}-{count}", count, **more))
         for found, count, called, ends, alert, severity, within, more in _SILENT

@@ -60,7 +60,8 @@ def investigate(
     """Investigates an incident and returns the report.
 
     Args:
-      before: the last report on the subject. Its causes stay while what could say more does not answer.
+      before: the last report on the subject. Its causes stay while what could say more does not answer, and in an
+        incident to which no alert and no process has been added since.
     """
     now = clock()
     began = incident.began()
@@ -68,7 +69,7 @@ def investigate(
     window = Window(end=now, seconds=seconds)
     seen, answers = _both(incident, where, window, incident.names(), began)
     unseen = _is_unseen(seen, answers) and (_is_gone(answers) or not _was_seen(incident, where, window))
-    if before is not None and not _lasts(before, seen, answers, now - where.window):
+    if before is not None and not _lasts(before, incident, seen, answers, now - where.window):
         before = None
     return _report(incident, window, seen, answers, clock, unseen, before)
 
@@ -80,13 +81,16 @@ def unable(incident: Incident, error: Exception, *, clock: Callable[[], float] =
     return _report(incident, Window(end=clock(), seconds=WINDOW), seen, [], clock, True, None)
 
 
-def _lasts(before: Report, seen: Seen, answers: Sequence[tuple[Step, Answer]], since: float) -> bool:
-    """Returns whether an earlier report is about the job's last processes, and these or other sources do not answer."""
+def _lasts(
+    before: Report, incident: Incident, seen: Seen, answers: Sequence[tuple[Step, Answer]], since: float
+) -> bool:  # fmt: skip
+    """Returns whether an earlier report is of the same processes, and of these alerts or more than answers now."""
     starts = surroundings.answer_of(answers, "starts").lines
     started = max((value for each in starts for _, value in each.points), default=0.0)
     is_over = before.verification is not None and before.verification.result == "recovered"
     is_old = before.investigated_at < timestamp(max(since, started))
-    return not (is_over or is_old or (seen.is_whole and surroundings.answers_now(answers)))
+    is_same = before.id == incident.id and {each.name for each in before.alerts} >= {*incident.names()}
+    return not (is_over or is_old or (seen.is_whole and surroundings.answers_now(answers) and not is_same))
 
 
 def _report(
@@ -110,7 +114,7 @@ def _report(
     if before is not None and verdict == result.INCONCLUSIVE and (kept := _kept(before, incident.names())):
         verdict, explaining, others = before.verdict, kept, []
         hypotheses, evidence, threads = before.hypotheses, before.evidence, before.known
-        note = " An earlier look found this cause: what showed it then does not answer now."
+        note = " An earlier look found this cause; the latest look found no sign of it."
     taken = [step for step, _ in answers]
     radius = surroundings.blast_radius(answers, [*explaining, *others], incident.instances())
     report = Report(

@@ -76,7 +76,7 @@ def test_series_of_other_jobs_are_not_looked_at(stub: Stub) -> None:
 
 
 def test_a_cause_outlives_the_processes_that_showed_it(stub: Stub) -> None:
-    """While none of them is there: a process that answers, or that started later, is another one's."""
+    """In its incident, as when somebody repaired it; not if a process started later, or another alert fires."""
     own = {"job": "train", "instance": "a:9464"}
     incident = Incident(id="x", subject=[("job", "train")], opened_at=NOW, asked_at=NOW)
     incident.take(list(notification().alerts), NOW, 0)
@@ -91,7 +91,13 @@ def test_a_cause_outlives_the_processes_that_showed_it(stub: Stub) -> None:
     kept = look(first, 0.0, NOW - 900)
     assert (kept.verdict, kept.headline, kept.evidence) == (first.verdict, first.headline, first.evidence)
     assert kept.do_now == first.do_now and "An earlier look found this cause" in kept.what_happened
-    assert look(first, 1.0, NOW - 900).verdict == look(first, 0.0, NOW + 60).verdict == "inconclusive"
+    assert look(first, 1.0, NOW - 900).causes == kept.causes
+    assert look(first, 0.0, NOW + 60).verdict == look(first, 1.0, NOW + 60).verdict == "inconclusive"
+    earlier = first.model_copy(update={"id": "w"})
+    assert look(earlier, 0.0, NOW - 900).causes == kept.causes
+    assert look(earlier, 1.0, NOW - 900).verdict == "inconclusive"
+    incident.take(list(notification({**LABELS, "alertname": "JaxStraggler"}).alerts), NOW, 0)
+    assert look(first, 1.0, NOW - 900).verdict == "inconclusive"
     assert look(None, 0.0, NOW - 900).verdict == "inconclusive"
     stub.targets = [("http://127.0.0.1:9/metrics", own, "up")]  # nobody listens there
     assert look(first, 1.0, NOW - 900).causes == kept.causes

@@ -52,7 +52,7 @@ def test_a_preempted_host_has_left_its_logs(tmp_path: Path) -> None:
     """The training ends only when its log is in the bucket: a copy at the end alone would come too late."""
     stand_ins = {
         "gcloud": f'[ "$1 $2 $3" = "storage rsync --recursive" ] && cp "$4"/* {tmp_path}/bucket',
-        "sleep": f"exec {sys.executable} -c 'import time; time.sleep(0.05)'",
+        "sleep": f"exec '{sys.executable}' -c 'import time; time.sleep(0.05)'",
         "jaxobs": f"echo one > ~/logs/events; for _ in $(seq 600); do [ -s {tmp_path}/bucket/events ] && "
         "{ echo two >> ~/logs/events; exit 0; }; sleep 1; done; exit 1",
     }

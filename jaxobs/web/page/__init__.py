@@ -69,7 +69,7 @@ def _filled(name: str) -> str:
         return _vocabulary()
     text = (resources.files(__package__) / "assets" / name).read_text(encoding="utf-8")
     if name.endswith(".css"):
-        return _PROPERTY.sub(r"\1:", _BETWEEN_RULES.sub(r"\1", text).strip())
+        return _PROPERTY.sub(r"\1:", _BETWEEN_RULES.sub(r"\1", text).strip()).replace(";}", "}")
     if not name.endswith(".html"):
         return _FOR_READERS.sub("", text).strip()
     return _PLACEHOLDER.sub(lambda found: _filled(found[1]), re.sub(r"(?m)^ +|\n(?=\n)", "", text))

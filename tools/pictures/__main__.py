@@ -65,12 +65,11 @@ def stamp(picture: str) -> str:
         found = sorted(path for path in ROOT.glob(pattern) if path.is_file())
         if not found:
             raise FileNotFoundError(f"{picture}: no input matches {pattern}")
-        if pattern.startswith("jaxobs/") and pattern.endswith(".py"):
-            lines = (prose.sentences(_code(path)).values() for path in found)
-            texts = {text for by_line in lines for line in by_line for text in line}  # wherever they are
-            parts += [text.encode() for text in sorted(texts)]
-        else:
-            parts += [_code(path).encode() if path.suffix == ".py" else path.read_bytes() for path in found]
+        ours = [path for path in found if pattern.startswith("jaxobs/") and path.suffix == ".py"]
+        lines = (prose.sentences(_code(path)).values() for path in ours)
+        parts += [text.encode() for text in sorted({text for by in lines for line in by for text in line})]
+        others = [path for path in found if path not in ours]
+        parts += [_code(path).encode() if path.suffix == ".py" else path.read_bytes() for path in others]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
 
 

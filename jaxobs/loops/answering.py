@@ -6,12 +6,15 @@ from collections.abc import Callable, Sequence
 from jaxobs.facts.requests import AnsweringLine
 from jaxobs.loops.spots import Spot
 
+MOST_THREADS = 8
+"""Threads, chosen by chance, that a look reads."""
 MOST_LINES, MOST_SHOWN = 256, 6
 LEAST_SHOWN = 0.02
 """Share of the time that each line of a snapshot has at least."""
-OFTEN = 0.2
-"""Part of the looks at a lock in which another thread is at one line, so that the thread may hold the lock."""
-MOST_SECONDS = 1.0
+OFTEN, DISTINCT = 0.2, 2.0
+"""Another thread may hold a lock if it is at one line in this part of the looks at the lock, and in so many times the
+part of all other looks: a thread that always works, or always waits in C, is there whether requests wait or not."""
+MOST_SECONDS = 2.0
 """Seconds between two looks that count at most: in a longer pause the process was stopped."""
 
 
@@ -21,10 +24,10 @@ class Answering:
     def __init__(self) -> None:
         self._seconds: dict[tuple[str, str], float] = {}
         self._before: float | None = None
-        self._locked: Counter[str] = Counter()
-        """Looks at each line that waits for a lock, ..."""
+        self._looks: Counter[str] = Counter()
+        """Looks at each line that waits for a lock, and all others under an empty name, ..."""
         self._meanwhile: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        """... and those in which another thread worked at a line."""
+        """... and those of them in which another thread was at a line."""
 
     def saw(self, spots: Sequence[Spot], now: float, computes: Callable[[], bool]) -> None:
         """Takes in a look: a request in JAX stands for all, then one that works, then one that waits for a lock.
@@ -46,14 +49,20 @@ class Answering:
         if (spot.line, at) not in self._seconds and len(self._seconds) >= MOST_LINES:
             return
         self._seconds[spot.line, at] = self._seconds.get((spot.line, at), 0.0) + min(now - before, MOST_SECONDS)
-        if at == "lock":
-            self._locked[spot.line] += 1
-            self._meanwhile[spot.line].update({each.line for each in spots if each.works})
+        lock = spot.line if at == "lock" else ""
+        self._looks[lock] += 1
+        for line in {each.line for each in spots if each.works and not each.answers}:
+            if line in self._meanwhile[lock] or len(self._meanwhile[lock]) < MOST_LINES:
+                self._meanwhile[lock][line] += 1
 
-    def _held_at(self, line: str) -> str | None:
-        """Returns where another thread most often is while threads wait for a lock at a line; None if it is nowhere."""
-        most, looks = next(iter(self._meanwhile[line].most_common(1)), ("", 0))
-        return most if looks > OFTEN * self._locked[line] else None
+    def _held_at(self, lock: str) -> str | None:
+        """Returns the line at which another thread is while requests wait for a lock, and else hardly ever."""
+        others, looks = self._meanwhile[""], self._looks[""]
+        for line, count in self._meanwhile[lock].most_common():
+            share = count / self._looks[lock]
+            if share > OFTEN and share > DISTINCT * (others[line] + 1) / (looks + 2):
+                return line
+        return None
 
     def lines(self) -> tuple[AnsweringLine, ...]:
         """Returns the lines with the most seconds, the most first."""

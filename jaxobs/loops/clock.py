@@ -23,8 +23,10 @@ from jaxobs.base.arrivals import arrived
 from jaxobs.base.guard import guarded
 from jaxobs.facts.compilations import EAGER
 from jaxobs.facts.loops import HostLine, HostWait
+from jaxobs.loops.answering import MOST_THREADS as MOST_ANSWERING
 from jaxobs.loops.answering import Answering
 from jaxobs.loops.early_looks import EarlyLooks
+from jaxobs.loops.intervals import pause
 from jaxobs.loops.loop_outputs import LoopOutputs
 from jaxobs.loops.positions import IN_CALL, IN_INPUT, IN_LIBRARY, IN_LOOP, shared
 from jaxobs.loops.running import MOST_THREADS, Running
@@ -32,15 +34,8 @@ from jaxobs.loops.seen import Seen
 from jaxobs.loops.spots import Glance, InJax, Look, Spot, Spots, awaited, calls_back, outermost
 from jaxobs.state.wall import Wall
 
-LOOK_SECONDS = 0.1
-"""Between two looks, on average: at even intervals they might always meet the same part of a turn."""
-EARLY_LOOKS, EARLY_LOOK_SECONDS = 200, 0.03
-"""Looks with which it begins, and seconds between them: of a short program few would tell too little."""
-STEADY_LOOKS, STEADY_LOOK_SECONDS = 600, 0.3
-"""After so many looks, within a minute, much is known and there are more seconds between them: 0.1 % of a core."""
 QUIET_SECONDS = 10.0
-"""After so long without a call it looks once in `QUIET_LOOK_SECONDS`."""
-QUIET_LOOK_SECONDS = 0.5
+"""After so long without a call, a program is quiet."""
 MOST_STEPPED = 4096
 """Looks at steps that are kept."""
 ASK_PAUSE, MOST_ARRAYS = 300.0, 64
@@ -49,8 +44,6 @@ USUAL = 1.5
 """A step continues as usual for so many times the median."""
 COMPUTED_LOOKS = 8
 """Looks from one question to the next whether the devices have computed for long."""
-MOST_ANSWERING = 8
-"""Threads, chosen by chance, that are looked at in a service each time."""
 FEWEST_LOOKS, MOST_LINES, MOST_EVALUATIONS = 20, 512, 8
 MOST_SHOWN, LEAST_SHOWN, LEAST_COMPILED, LEAST_SECONDS = 12, 0.005, 0.02, 10.0
 """Lines of a snapshot, shares of the time that each has at least, and the seconds of a category's first line."""
@@ -149,13 +142,11 @@ class Clock:
 
     def _pause(self) -> float:
         latest = self._calls.latest
-        if latest is not None and perf_counter() - latest.latest > QUIET_SECONDS:
-            seconds = QUIET_LOOK_SECONDS
-        elif self._made < EARLY_LOOKS:
-            seconds = EARLY_LOOK_SECONDS
-        else:
-            seconds = STEADY_LOOK_SECONDS if self._made >= STEADY_LOOKS else LOOK_SECONDS
-        return seconds * random.uniform(0.5, 1.5)
+        quiet = latest is not None and perf_counter() - latest.latest > QUIET_SECONDS
+        return pause(self._made, quiet=quiet, serves=self._serves())
+
+    def _serves(self) -> bool:
+        return self._calls.serves and not self._loops
 
     def _glance(self) -> Glance | None:
         """Returns the threads as they are at once; None if there is no charged thread, or it is in a scope.
@@ -169,10 +160,10 @@ class Clock:
         with threads.current_frames() as frames:
             spots = {each: self._spots.of(frames[each]) for each in watched if each in frames}
             awaits = {each for each in spots if not arrived(awaited(frames[each]))}
-            called_back = next((each for each in frames.values() if calls_back(outermost(each).f_code)), None)
-            back = None if called_back is None else self._spots.of(called_back)
-            del called_back
-            others = [each for each in frames if each not in spots] if self._calls.serves and not self._loops else []
+            stacks = frames.values() if self._loops else ()
+            back = next((self._spots.of(each) for each in stacks if calls_back(outermost(each).f_code)), None)
+            del stacks
+            others = [each for each in frames if each not in spots] if self._serves() else []
             some = random.sample(others, min(len(others), MOST_ANSWERING))
             seen = [*spots.values(), *(self._spots.of(frames[each]) for each in some)]
         return Glance(spots, awaits, back if back is not None and back.line else None, self._computing(), seen)
@@ -203,8 +194,7 @@ class Clock:
                         self._calls.threads.discard(thread)
                 if self._made % COMPUTED_LOOKS == 0 and (spot := self._early.computed_long(wall.thread)):
                     self._calls.alone(self._called(spot), spot.at)
-                calls = any(map(self._called, glance.others))
-                self.answering.saw(glance.others, perf_counter(), lambda: calls or self._anything_computes())
+                self.answering.saw(glance.others, perf_counter(), lambda: self._computes_any(glance.others))
 
     def _look(self, thread: int, glance: Glance) -> Look:
         spot, latest = glance.spots[thread], self._calls.latest
@@ -227,6 +217,9 @@ class Clock:
             elif function.output is reference:
                 function.output = None
         return found
+
+    def _computes_any(self, spots: Sequence[Spot]) -> bool:
+        return any(map(self._called, spots)) or self._anything_computes()
 
     def _anything_computes(self) -> bool:
         """Returns whether a device computes an array of any call, as of lately."""

@@ -176,11 +176,11 @@ class Spots:
 
 def _read(frame: FrameType) -> Spot:
     place = call_places.place(frame)
-    sleeps, locks = positions.calls(*place[0], "sleep"), positions.locks(place)
+    line, sleeps, locks = _line(place), positions.calls(*place[0], "sleep"), positions.locks(place)
     waits = positions.calls(*place[0], "block_until_ready") or place[0][0].co_name == "block_until_ready"
     return Spot(
         place=place,
-        line=_line(place),
+        line=line,
         in_jax=_in_jax(place),
         reads=waits or any(waits_for_array(code) for code, _ in place[:MOST_DEEP]),
         waits=waits,
@@ -192,7 +192,7 @@ def _read(frame: FrameType) -> Spot:
         called_back=any(calls_back(code) for code, _ in place),
         locks=locks,
         answers=call_places.answers(frame),
-        works=not (sleeps or locks or runs_programs(place[0][0].co_filename)) and _line(place) != "",
+        works=line != "" and not (sleeps or locks or runs_programs(place[0][0].co_filename)),
         differences=_differences(frame, place),
     )
 

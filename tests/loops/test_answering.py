@@ -45,23 +45,44 @@ def test_a_look_counts_at_one_line(spots: list[Spot], computes: bool, line: tupl
     assert ((found.line, found.at), found.seconds, found.share) == (line, 2.0, 1.0)
 
 
-def test_the_thread_that_works_meanwhile_is_named() -> None:
-    """If looks often find it at one line; the time between requests, and a pause of the process, do not count."""
+def _looked(*looks: list[Spot]) -> Answering:
+    """A look a second, while no device computes."""
     answering = Answering()
-    for now, spots in enumerate([[LOCKED], [LOCKED, BACKGROUND], [BACKGROUND], [], [LOCKED], [IN_JAX], [WORKS]]):
+    for now, spots in enumerate(([], *looks)):
         answering.saw(spots, float(now), lambda: False)
+    return answering
+
+
+def test_the_seconds_add_up() -> None:
+    """The time between requests, and all but two seconds of a pause of the process, do not count."""
+    answering = _looked([LOCKED], [LOCKED, BACKGROUND], [BACKGROUND], [], [LOCKED], [IN_JAX], [WORKS])
     answering.saw([IN_JAX], 100.0, lambda: False)
     assert answering.lines() == (
-        AnsweringLine(line="app.py:9", at="lock", seconds=2.0, share=0.4, held_at="report.py:3"),
-        AnsweringLine(line="app.py:8", at="jax", seconds=1.0 + MOST_SECONDS, share=0.4),
-        AnsweringLine(line="app.py:8", at="host", seconds=1.0, share=0.2),
+        AnsweringLine(line="app.py:9", at="lock", seconds=3.0, share=3 / 7),
+        AnsweringLine(line="app.py:8", at="jax", seconds=1.0 + MOST_SECONDS, share=3 / 7),
+        AnsweringLine(line="app.py:8", at="host", seconds=1.0, share=1 / 7),
     )
-    for now in range(101, 120):
-        answering.saw([LOCKED], float(now), lambda: False)
-    locked = answering.lines()[0]
-    assert (locked.line, locked.held_at) == ("app.py:9", None), "it was seen once in 21 looks"
     assert all(each.share >= LEAST_SHOWN for each in answering.lines())
     assert Answering().lines() == ()
+
+
+@pytest.mark.parametrize(
+    ("looks", "held_at"),
+    [
+        ([[LOCKED, BACKGROUND]] * 9 + [[IN_JAX]] * 9, "report.py:3"),
+        ([[LOCKED, BACKGROUND]] * 3 + [[LOCKED]] * 6 + [[IN_JAX]] * 9, "report.py:3"),
+        ([[LOCKED, BACKGROUND]] * 1 + [[LOCKED]] * 8 + [[IN_JAX]] * 9, None),
+        ([[LOCKED, BACKGROUND]] * 9 + [[IN_JAX, BACKGROUND]] * 9, None),
+        ([[LOCKED, BACKGROUND]] * 9 + [[IN_JAX, BACKGROUND]] * 5 + [[IN_JAX]] * 4, None),
+        ([[LOCKED, BACKGROUND]] * 9 + [[WORKS]], "report.py:3"),
+        ([[LOCKED, WAITS]] * 9 + [[IN_JAX]] * 9, None),
+    ],
+    ids=["always then", "often then", "hardly then", "always", "half of the others", "few others", "a request"],
+)
+def test_what_works_only_while_requests_wait_may_hold_the_lock(looks: list[list[Spot]], held_at: str | None) -> None:
+    """A thread that is at the same line whether requests wait or not has nothing to do with the lock."""
+    (locked,) = [each for each in _looked(*looks).lines() if each.at == "lock"]
+    assert locked.held_at == held_at
 
 
 class _Handler(BaseHTTPRequestHandler):

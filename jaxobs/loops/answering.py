@@ -51,7 +51,7 @@ class Answering:
         self._seconds[spot.line, at] = self._seconds.get((spot.line, at), 0.0) + min(now - before, MOST_SECONDS)
         lock = spot.line if at == "lock" else ""
         self._looks[lock] += 1
-        for line in {each.line for each in spots if each.works and not each.answers}:
+        for line in {each.line for each in spots if each.works}:
             if line in self._meanwhile[lock] or len(self._meanwhile[lock]) < MOST_LINES:
                 self._meanwhile[lock][line] += 1
 

@@ -17,6 +17,7 @@ from jaxobs.facts.loops import HostLine, HostWait, LoopState
 from jaxobs.facts.numbers import NonFinite, WatchedState
 from jaxobs.facts.requests import AnsweringLine, Latency, RecentRequests, RequestCompilation, RequestRecord, RouteState
 from jaxobs.facts.steps import Step
+from jaxobs.facts.transfers import TransferState
 from jaxobs.facts.wall import HostCallback, HostWork, TimeState
 from jaxobs.findings import all_kinds
 from jaxobs.findings.cases import Scene
@@ -200,6 +201,25 @@ def route(cold: int, seconds: float, cause: str = "shape", **more: Any) -> Route
         "latest_cold": (record,),
     }
     return RouteState(route="/predict", **(known | more))
+
+
+@pytest.mark.parametrize("seconds", [histogram(400, 20.0), None], ids=["marked steps", "steps that reads end"])
+def test_a_read_in_each_step_of_pytorch_xla(seconds: Histogram | None) -> None:
+    """By the share of the steps' time, which a loop without step marks has as a mean alone."""
+    process = dataclasses.replace(scene().snapshot.process, versions={"torch_xla": "2.9.0"})
+    loop = LoopState(name="train", steps=400, seconds=seconds, mean_seconds=0.05)
+    other = LoopState(name="eval", steps=900, mean_seconds=0.001)
+
+    def reads(waited: float, waits: int = 400) -> list[tuple[str, str | None, float]]:
+        line = TransferState(
+            site="train.py:9", direction="device_to_host", count=waits, bytes=4, waits=waits, wait_seconds=waited,
+            since=NOW - 60.0,
+        )  # fmt: skip
+        cases = found(process=process, loops=(other, loop), transfers=(line,))
+        return [(each.finding, each.where, each.data["share"]) for each in cases]
+
+    assert reads(10.0) == [("host_sync", "train.py:9", 0.5)]
+    assert reads(2.9) == reads(10.0, waits=199) == []
 
 
 def test_cold_requests() -> None:

@@ -71,7 +71,7 @@ def test_the_seconds_add_up() -> None:
     [
         ([[LOCKED, BACKGROUND]] * 9 + [[IN_JAX]] * 9, "report.py:3"),
         ([[LOCKED, BACKGROUND]] * 3 + [[LOCKED]] * 6 + [[IN_JAX]] * 9, "report.py:3"),
-        ([[LOCKED, BACKGROUND]] * 1 + [[LOCKED]] * 8 + [[IN_JAX]] * 9, None),
+        ([[LOCKED, BACKGROUND]] * 1 + [[LOCKED]] * 8 + [[IN_JAX]] * 40, None),
         ([[LOCKED, BACKGROUND]] * 9 + [[IN_JAX, BACKGROUND]] * 9, None),
         ([[LOCKED, BACKGROUND]] * 9 + [[IN_JAX, BACKGROUND]] * 5 + [[IN_JAX]] * 4, None),
         ([[LOCKED, BACKGROUND]] * 9 + [[WORKS]], "report.py:3"),

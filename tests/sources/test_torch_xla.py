@@ -121,6 +121,26 @@ def test_each_graph_belongs_to_the_line_that_launched_it(printed: ModuleType) ->
     assert snapshot.wall.seconds["compile"] > 0 < snapshot.wall.seconds["step"] + 1e-9
 
 
+@pytest.mark.parametrize(("marks", "steps"), [(True, 7), (False, 20)])
+@pytest.mark.parametrize("printed", ["shapes"], indirect=True)
+def test_reads_end_steps_only_where_nothing_marks_them(
+    printed: Any, marks: bool, steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three reads at one line after each of eight marks; or these 24 reads alone, the first three of them no steps."""
+    monkeypatch.setitem(globals(), "turn", lambda: None)
+    monkeypatch.setattr(printed, "_xla_step_marker", lambda: None)
+    source = TorchXla(store := Store())
+    source.start()
+    for _ in range(8):
+        if marks:
+            printed._xla_step_marker()
+        for _ in range(3):
+            Tensor(8, 8).item()
+    source.sample()
+    assert [each.steps for each in store.snapshot().loops] == [steps]
+    source.stop()
+
+
 @pytest.mark.parametrize(("printed", "reason"), [("missed", None), ("unread", NOT_LOADED)], indirect=["printed"])
 def test_what_the_cache_did_is_told(printed: ModuleType, reason: str | None) -> None:
     store, compiled, _ = observed(printed, (8,))

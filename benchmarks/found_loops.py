@@ -106,7 +106,8 @@ def _looks(effort: Effort) -> list[Figure]:
     import numpy as np
 
     import jaxobs
-    from jaxobs.loops.clock import STEADY_LOOK_SECONDS, Clock
+    from jaxobs.loops.clock import Clock
+    from jaxobs.loops.intervals import STEADY_LOOK_SECONDS
     from jaxobs.loops.spots import Glance
 
     jaxobs.install(sample_interval=0.5)

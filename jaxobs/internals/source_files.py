@@ -58,6 +58,13 @@ _LAUNCHERS = frozenset(
     }
 )  # fmt: skip
 """Installed programs that run the user's code, and are not the user's."""
+_WAITING = frozenset(
+    {
+        "asyncio", "concurrent", "http", "logging", "multiprocessing", "queue", "selectors", "signal", "socket",
+        "socketserver", "ssl", "subprocess", "threading",
+    }
+)  # fmt: skip
+"""Modules of Python's standard library in which a thread mostly waits."""
 
 
 def in_library(filename: str) -> str | None:
@@ -154,6 +161,15 @@ def runs_programs(filename: str) -> bool:
         return is_jax(filename)
     path = in_library(filename)
     return path is None or path.partition(os.sep)[0].removesuffix(".py") in _LAUNCHERS
+
+
+def works(filename: str) -> bool:
+    """Returns whether a thread works in a file: not in JAX, a launcher, or a module of Python's in which it waits."""
+    if not runs_programs(filename):
+        return True
+    path = next((filename[len(each) :] for each in _LIBRARY_FOLDERS if filename.startswith(each)), "")
+    name = path.partition(os.sep)[0].removesuffix(".py")
+    return name not in ("", *_WAITING) and not is_jax(filename) and in_library(filename) is None
 
 
 def user_line(frame: FrameType | None) -> str | None:

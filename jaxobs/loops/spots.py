@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any
 
-from jaxobs.internals.source_files import is_jax, is_plumbing, line_of, runs_programs, shown
+from jaxobs.internals.source_files import is_jax, is_plumbing, line_of, runs_programs, shown, works
 from jaxobs.internals.transfers import waits_for_array
 from jaxobs.loops import call_places, positions
 from jaxobs.loops.call_places import MOST_FRAMES, Place, frames
@@ -65,7 +65,7 @@ class Spot:
     answers: bool = False
     """Whether the thread answers a request of a service."""
     works: bool = False
-    """Whether the thread is in the user's code or in a library, and neither takes a lock nor sleeps."""
+    """Whether the thread is in code that works, of the user's or a library's, and neither takes a lock nor sleeps."""
     differences: str = ""
     """The user's line that has SciPy estimate derivatives by finite differences; empty if none does."""
     _positions: dict[int, tuple[Place, str | None]] = field(default_factory=dict)
@@ -165,9 +165,18 @@ class Spots:
         return found
 
     def pausing(self, codes: Collection[CodeType]) -> dict[str, bool]:
-        """Returns the lines at which one of these codes calls `sleep`, and whether each sleeps for a difference."""
-        pausing = [each for each in self._known.copy().values() if each.pauses in codes]
-        return {each.line: positions.takes_difference(*each.place[0]) for each in pausing}
+        """Returns the lines of the user's that keep a pace, and whether each calls `sleep` for a difference.
+
+        Args:
+          codes: those of a loop; a function that they call may read input slowly if it sleeps for anything else.
+        """
+        pausing = {each.line: each.place[0] for each in self._known.copy().values() if each.pauses is not None}
+        paced = {line: positions.takes_difference(*at) for line, at in pausing.items()}
+        return {
+            line: paced[line]
+            for line, (code, _) in pausing.items()
+            if code in codes or (paced[line] and not is_plumbing(code.co_filename))
+        }
 
     def locking(self) -> set[str]:
         """Returns the lines that take a lock."""
@@ -192,7 +201,7 @@ def _read(frame: FrameType) -> Spot:
         called_back=any(calls_back(code) for code, _ in place),
         locks=locks,
         answers=call_places.answers(frame),
-        works=line != "" and not (sleeps or locks or runs_programs(place[0][0].co_filename)),
+        works=line != "" and not (sleeps or locks) and works(place[0][0].co_filename),
         differences=_differences(frame, place),
     )
 

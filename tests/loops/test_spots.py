@@ -1,9 +1,14 @@
 """Spots: the stacks of real reads, and what they say."""
 
+import bz2
+import contextlib
 import dis
 import functools
+import io
 import json
 import pickle
+import queue
+import subprocess
 import sys
 import threading
 import time
@@ -136,6 +141,45 @@ def test_python_itself_has_no_line() -> None:
     """As at the end of the program, where it waits for its threads."""
     spot, _ = _stack(functools.partial(threading.Event().wait, 0.3), Spots())
     assert spot.place and not spot.line
+
+
+@pytest.mark.parametrize(
+    ("stays", "works"),
+    [
+        (lambda: bz2.open(io.BytesIO(), "wb").write(bytes(80_000_000)), True),
+        (lambda: sorted(range(6_000_000), key=lambda each: -each), True),
+        (lambda: queue.Queue[int]().get(timeout=0.4), False),
+        (lambda: subprocess.run([sys.executable, "-c", "import time; time.sleep(0.4)"], check=True), False),
+        (lambda: time.sleep(0.4), False),
+    ],
+    ids=["Python's library", "the program", "a queue", "a process", "a sleep"],
+)
+def test_a_thread_works_where_it_does_not_wait(stays: Callable[[], Any], works: bool) -> None:
+    def run() -> None:
+        with contextlib.suppress(queue.Empty):
+            stays()
+
+    spot, _ = _stack(run, Spots())
+    assert spot.line and spot.works is works
+
+
+def test_a_sleep_for_a_difference_keeps_a_pace_in_a_function_too() -> None:
+    """One in the loop keeps a pace in any case; other functions that sleep may be slow, and libraries wait."""
+    spots = Spots()
+
+    def loop(read: Callable[[], None]) -> None:
+        read()
+
+    def due() -> None:
+        left = time.monotonic() + 0.3 - time.monotonic()
+        time.sleep(left)
+
+    def slow() -> None:
+        time.sleep(0.3)
+
+    lines = {each: _stack(functools.partial(loop, each), spots)[0].line for each in (due, slow)}
+    assert spots.pausing([loop.__code__]) == {lines[due]: True}
+    assert spots.pausing([slow.__code__]) == {lines[due]: True, lines[slow]: False}
 
 
 def test_a_stack_is_read_once_and_no_more_are_kept_than_there_is_room_for() -> None:

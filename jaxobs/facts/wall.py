@@ -103,6 +103,8 @@ class TimeState:
     """Seconds of checkpoint operations by `CHECKPOINT_OPERATIONS`."""
     checkpoint_bytes: Mapping[str, int] = field(default_factory=dict)
     """Bytes of the arrays that Orbax saved and restored, all processes' together; on the primary process alone."""
+    checkpoint_failures: Mapping[str, int] = field(default_factory=dict)
+    """Checkpoint operations that raised an exception, by operation, with 0 for the others that were seen."""
     checkpoint_line: str | None = None
     """`file:line` of the program that waited longest for checkpoint operations, in all; None if unknown."""
     serves: bool = False

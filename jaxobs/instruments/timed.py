@@ -72,7 +72,7 @@ class phase:  # noqa: N801 - read as a word: `with jaxobs.phase("eval"):`
         else:
             self._taken = False
         if opened is not None:
-            _end(opened, failed=error is not None)
+            _end(opened, error)
 
     def _again(self, frame: FrameType) -> None:
         """Another use begins while one is open: one of its own."""
@@ -125,10 +125,14 @@ def _begin(name: str) -> _Open:
 
 
 @guard("phase.end")
-def _end(opened: _Open, *, failed: bool) -> None:
+def _end(opened: _Open, error: BaseException | None) -> None:
     if opened.scope is not None:
         opened.wall.leave(opened.scope)
     if opened.where is not None:
         opened.where.observe("phase", time.perf_counter() - opened.began)
-        if not failed and opened.where.told == opened.told:
+        if opened.where.told != opened.told:
+            return  # a library tells of its saves itself
+        if error is None:
             opened.where.saved(opened.mark)
+        elif isinstance(error, Exception):
+            opened.where.failed("phase")

@@ -31,7 +31,7 @@ METHODS = (
 """Module, class, method and operation, as of Orbax 0.11 and 0.12 and Flax 0.12; what is not there is passed over."""
 
 Began = Callable[[str], Any]
-Ended = Callable[[str, Any], None]
+Ended = Callable[[str, Any, BaseException | None], None]
 
 _lock = threads.RLock()
 _watcher: tuple[Began, Ended] | None = None
@@ -40,7 +40,7 @@ _replaced: list[tuple[type, str, Any, Any]] = []
 
 
 def watch(began: Began, ended: Ended) -> None:
-    """Has the latest watcher called on the waiting thread: `began(operation)`, `ended(operation, result)`."""
+    """Has the latest watcher called on the waiting thread: `began(operation)`, `ended(operation, result, error)`."""
     global _awaited, _watcher
     with _lock:
         _watcher = guard("checkpoint_waits.began")(began), guard("checkpoint_waits.ended")(ended)
@@ -81,14 +81,17 @@ def _waiting(method: Callable[..., Any], operation: str) -> Callable[..., Any]:
     def wait(*args: Any, **kwargs: Any) -> Any:
         watcher = _watcher
         began = None if watcher is None else watcher[0](operation)
+        raised: BaseException | None = None
         try:
             return method(*args, **kwargs)
         except BaseException as error:
+            raised = error
             if error.__traceback__ is not None:
                 BaseException.with_traceback(error, error.__traceback__.tb_next)
             raise
         finally:
             if watcher is not None:
-                watcher[1](operation, began)
+                watcher[1](operation, began, raised)
+            del raised  # else the frame and the exception would keep each other
 
     return wait

@@ -26,6 +26,8 @@ class CheckpointEvents(Source):
         """True if this Orbax, on this process, says when a save is complete."""
         self._counted: Counter[str] = Counter()
         """Operations so far: one within another, or one that Orbax reports as well, counts once."""
+        self._failed = 0
+        """Operations that raised so far: an exception that passes through two of them counts once."""
         self.listeners = Listeners(self._on_event, self._on_ended, self._on_scalar)
 
     def start(self) -> None:
@@ -69,18 +71,23 @@ class CheckpointEvents(Source):
         if operation := orbax_events.SIZES.get(event):
             self._store.part(Checkpoints).sized(operation, round(value * 2**30))
 
-    def _wait_began(self, operation: str) -> tuple[Scope | None, float, int]:
+    def _wait_began(self, operation: str) -> tuple[Scope | None, float, int, int]:
         scope = self._store.part(Wall).enter("checkpoint")
         if scope is not None:
             scope.held = True
-        return scope, time.perf_counter(), self._counted[operation]
+        return scope, time.perf_counter(), self._counted[operation], self._failed
 
-    def _wait_ended(self, operation: str, wait: tuple[Scope | None, float, int] | None) -> None:
-        scope, began, counted = (None, 0.0, 0) if wait is None else wait
+    def _wait_ended(
+        self, operation: str, wait: tuple[Scope | None, float, int, int] | None, error: BaseException | None
+    ) -> None:
+        scope, began, counted, failed = (None, 0.0, 0, 0) if wait is None else wait
         if scope is None:
-            return  # on a thread that holds nobody up
+            return  # on a thread that holds nobody up; whoever waits for the thread gets its exception
         scope.wall.leave(scope)
         seconds = time.perf_counter() - began
+        if isinstance(error, Exception) and self._failed == failed:
+            self._failed += 1
+            self._told().failed("save_async" if operation == "wait" else operation)
         if self._counted[operation] == counted and (operation != "wait" or seconds >= LEAST_WAIT):
             self._counted[operation] += 1
             self._told().observe(operation, seconds)

@@ -59,6 +59,8 @@ class Checkpoints:
         """Events of a checkpoint library so far."""
         self.bytes: Counter[str] = Counter()
         """Bytes by operation, as far as a library reports them."""
+        self.failures: Counter[str] = Counter()
+        """Operations that raised an exception, by operation."""
         self.lines: dict[str, float] = {}
         """Seconds by the line of the program that was held up."""
         self.complete = 0
@@ -80,6 +82,11 @@ class Checkpoints:
         """An operation wrote or read so many bytes."""
         with self._lock:
             self.bytes[operation] += size
+
+    def failed(self, operation: str) -> None:
+        """An operation raised an exception."""
+        with self._lock:
+            self.failures[operation] += 1
 
     def since(self, ended: float) -> list[Operation]:
         """The operations that ended after that, in seconds since the epoch, as far as they are kept."""

@@ -55,13 +55,15 @@ def time_state(wall: Wall, checkpoints: Checkpoints, runs: Runs, meter: HostMete
     held = {"callbacks": sum(each.seconds for each in host.callbacks), "pauses": host.step_pause_seconds}
     recent = wall.lately.added(total, seconds | held | {"evaluations": wall.evaluations})[1]
     host = dataclasses.replace(host, recent={name: recent.pop(name) for name in held})
+    operations = checkpoints.frozen()
     return TimeState(
         seconds=seconds, counted=wall.counted(seconds), category=wall.category,
         evaluations=int(recent.pop("evaluations")), recent=recent, wall_seconds=total, started=started(),
         steps=wall.steps, goodput=seconds["step"] / total if seconds["step"] > 0.0 and total > 0.0 else None,
         lost={name: value for name, value in sorted(lost.items(), key=lambda each: -each[1]) if value > 0.0},
-        checkpoints=checkpoints.frozen(),
+        checkpoints=operations,
         checkpoint_bytes=dict(checkpoints.bytes),
+        checkpoint_failures=dict.fromkeys(operations, 0) | checkpoints.failures,
         checkpoint_line=max(checkpoints.lines.copy(), key=checkpoints.lines.__getitem__, default=None),
         serves=wall.serves, answering=wall.answering, run=run, host=host,
     )  # fmt: skip

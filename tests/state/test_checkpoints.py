@@ -118,6 +118,11 @@ def test_what_a_program_waits_for_a_checkpoint_is_charged(of_orbax: list[Any]) -
     assert told["put back"] and told["theirs"]
 
 
+def test_an_operation_that_raises_counts_once(of_orbax: list[Any]) -> None:
+    """Also if the exception passes a second operation or a phase, and if the operation ran on another thread."""
+    assert of_orbax[1]["failures"] == {"wait": 0, "save": 2, "save_async": 2, "restore": 1, "phase": 1}
+
+
 def test_orbax_tells_of_its_checkpoints_itself(of_orbax: list[Any]) -> None:
     found, _ = of_orbax
     assert found["errors"] == {} and found["notes"] == []

@@ -169,7 +169,11 @@ DEATHS = (
     Death(name="partitioned", what="half of eight processes are cut off, and the others wait for them",
           alert="JaxStepsStalled", severity="critical", at=100, within=30, processes=_partitioned,
           also=("JaxTargetDown",)),
-    Death(name="unsaved", what="checkpoints fail, and the job goes on", alert="JaxCheckpointWorkAtRisk",
+    Death(name="save-fails", what="a save raises an exception, and the job continues", alert="JaxCheckpointFailed",
+          severity="warning", at=100, within=5,
+          processes=lambda: _one("save-fails", replace(
+              trains(60), once={'jax_checkpoint_failures_total{operation="save_async"}': 1}))),
+    Death(name="unsaved", what="a job saves no more checkpoints, and continues", alert="JaxCheckpointWorkAtRisk",
           severity="warning", at=185, within=150, processes=_unsaved),
     Death(name="host-fills", what="the memory of a container fills within four hours", alert="JaxHostMemoryLow",
           severity="warning", at=158, within=20,

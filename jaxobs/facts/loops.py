@@ -32,13 +32,15 @@ class HostLine:
     share: float
     """Share of the time since the first step, from 0 to 1."""
     paces: bool = False
-    """Whether the line is a `sleep` in the loop itself, which may keep a pace."""
+    """Whether the line is a `sleep` that may keep a pace: in the loop itself, or for a difference in a function."""
     keeps_pace: bool = False
     """Whether the `sleep` does keep a pace: it lasts for a difference, as of the time of the next turn and now."""
     called_back: bool = False
     """Whether a compiled program had this line run, as by `jax.pure_callback`."""
     locks: bool = False
     """Whether the line takes a lock, which another thread may hold."""
+    runs: bool = False
+    """Whether the thread mostly runs Python at the line, and waits for nothing."""
     steps: int = 0
     """Steps in which looks saw the thread there: many if each step takes the time, few if a part took it once."""
 

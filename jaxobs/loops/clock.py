@@ -81,6 +81,7 @@ class Clock:
         self.lines: dict[tuple[str, str], float] = {}
         """Seconds by line and category, ..."""
         self._met: dict[tuple[str, str], tuple[float, int]] = {}
+        self._ran: dict[tuple[str, str], float] = {}
         """... and the last call before the latest look there, with the number of calls that looks came after."""
         self._backs: set[str] = set()
         """Lines that compiled programs had run."""
@@ -281,6 +282,8 @@ class Clock:
         called, met = self._met.get((spot.line, category), (0.0, 0))
         if look.called != called and (spot.line, category) in self.lines:
             self._met[spot.line, category] = look.called, met + 1
+        if look.runs and (spot.line, category) in self.lines:
+            self._ran[spot.line, category] = self._ran.get((spot.line, category), 0.0) + look.seconds
         if spot.called_back and len(self._backs) < MOST_LINES:
             self._backs.add(spot.line)
         if spot.differences:
@@ -340,6 +343,7 @@ class Clock:
             HostLine(line=line, category=category, seconds=seconds, share=seconds / total, paces=line in paces,
                      keeps_pace=paces.get(line, False), locks=line in locks,
                      called_back=category == "idle" and line in self._backs,
+                     runs=self._ran.get((line, category), 0.0) > seconds / 2,
                      steps=self._met.get((line, category), (0.0, 0))[1])
             for (line, category), seconds in shown
         )  # fmt: skip
@@ -355,7 +359,7 @@ class Clock:
     def _spent(self, loop: str, spent: Mapping[str, float]) -> HostLine | None:
         if not (total := self._since_first_step(loop)) or not (seconds := sum(spent.values())):
             return None
-        return HostLine(line=max(spent, key=spent.__getitem__), category="step", seconds=seconds, share=seconds / total)
+        return HostLine(line=self._spots.line_with_most(spent), category="step", seconds=seconds, share=seconds / total)
 
     def _since_first_step(self, loop: str) -> float:
         """Returns the seconds since the first step of the loop that does most, given its name; 0 if it is another."""

@@ -50,6 +50,8 @@ class Spot:
     """Whether the thread waits for an array, and copies nothing."""
     at: tuple[int, int]
     """The innermost instruction outside of JAX that the thread is at, by the number of its code."""
+    code: CodeType | None = None
+    """The function, or module, that has the line."""
     runs: bool = False
     """Whether the thread is at an instruction that waits for nothing, and where other threads interrupt it."""
     pauses: CodeType | None = None
@@ -178,6 +180,14 @@ class Spots:
             if code in codes or (paced[line] and not is_plumbing(code.co_filename))
         }
 
+    def line_with_most(self, seconds: Mapping[str, float]) -> str:
+        """Returns the line with the most seconds in the function with the most, given the seconds of each line."""
+        functions = {each.line: each.code for each in self._known.copy().values()}
+        of_function: defaultdict[object, float] = defaultdict(float)
+        for line, spent in seconds.items():
+            of_function[functions.get(line, line)] += spent
+        return max(seconds, key=lambda line: (of_function[functions.get(line, line)], seconds[line]))
+
     def locking(self) -> set[str]:
         """Returns the lines that take a lock."""
         return {each.line for each in self._known.copy().values() if each.locks}
@@ -185,11 +195,13 @@ class Spots:
 
 def _read(frame: FrameType) -> Spot:
     place = call_places.place(frame)
-    line, sleeps, locks = _line(place), positions.calls(*place[0], "sleep"), positions.locks(place)
+    (line, function), sleeps = _line(place), positions.calls(*place[0], "sleep")
+    locks = positions.locks(place)
     waits = positions.calls(*place[0], "block_until_ready") or place[0][0].co_name == "block_until_ready"
     return Spot(
         place=place,
         line=line,
+        code=function,
         in_jax=_in_jax(place),
         reads=waits or any(waits_for_array(code) for code, _ in place[:MOST_DEEP]),
         waits=waits,
@@ -206,10 +218,10 @@ def _read(frame: FrameType) -> Spot:
     )
 
 
-def _line(place: Place) -> str:
+def _line(place: Place) -> tuple[str, CodeType | None]:
     outside = [line for line in place if not runs_programs(line[0].co_filename)]
     users = next((line for line in outside if not is_plumbing(line[0].co_filename)), outside[0] if outside else None)
-    return "" if users is None else f"{shown(users[0].co_filename)}:{line_of(*users)}"
+    return ("", None) if users is None else (f"{shown(users[0].co_filename)}:{line_of(*users)}", users[0])
 
 
 def _in_jax(place: Place) -> bool:
@@ -232,7 +244,7 @@ def _differences(frame: FrameType, place: Place) -> str:
         if code.co_name in _DIFFERENCES and _SCIPY in code.co_filename:
             by = _DIFFERENCES[code.co_name]
             many = len(each.f_locals.get("x0", ())) >= FEWEST_PARAMETERS
-            return _line(place[depth:]) if many and (by is None or positions.calls(code, at, by)) else ""
+            return _line(place[depth:])[0] if many and (by is None or positions.calls(code, at, by)) else ""
     return ""
 
 

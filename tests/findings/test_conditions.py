@@ -372,11 +372,14 @@ def test_callbacks_and_pauses_that_take_part_of_the_steps() -> None:
     assert once[1] == "a.py:4" and "above all `m.look_up` at a.py:2" in once[2]
 
 
-def test_a_loop_that_waits_for_a_lock() -> None:
-    lines = tuple(dataclasses.replace(each, locks=True) for each in LOOP.lines)
+@pytest.mark.parametrize(
+    ("line", "advice"), [({"locks": True}, "takes a lock"), ({"runs": True}, "runs Python"), ({}, "takes from a queue")]
+)
+def test_the_advice_fits_how_a_loop_waits(line: dict[str, bool], advice: str) -> None:
+    lines = tuple(dataclasses.replace(each, **line) for each in LOOP.lines)
     loops = (dataclasses.replace(LOOP, lines=lines, carries=True),)
     (finding,) = found(loops=loops, wall=wall(init=20.0, step=30.0, input_wait=40.0))
-    assert (finding.severity, "takes a lock" in finding.advice) == ("warning", True)
+    assert (finding.severity, advice in finding.advice) == ("warning", True)
 
 
 @pytest.mark.parametrize(

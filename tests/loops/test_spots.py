@@ -146,7 +146,7 @@ def test_python_itself_has_no_line() -> None:
 @pytest.mark.parametrize(
     ("stays", "works"),
     [
-        (lambda: bz2.open(io.BytesIO(), "wb").write(bytes(80_000_000)), True),
+        (lambda: bz2.BZ2File(io.BytesIO(), "wb").write(bytes(80_000_000)), True),
         (lambda: sorted(range(6_000_000), key=lambda each: -each), True),
         (lambda: queue.Queue[int]().get(timeout=0.4), False),
         (lambda: subprocess.run([sys.executable, "-c", "import time; time.sleep(0.4)"], check=True), False),
@@ -164,7 +164,7 @@ def test_a_thread_works_where_it_does_not_wait(stays: Callable[[], Any], works: 
 
 
 def test_a_sleep_for_a_difference_keeps_a_pace_in_a_function_too() -> None:
-    """One in the loop keeps a pace in any case; other functions that sleep may be slow, and libraries wait."""
+    """A sleep in the loop keeps a pace in any case; other functions that sleep may be slow."""
     spots = Spots()
 
     def loop(read: Callable[[], None]) -> None:
@@ -180,6 +180,25 @@ def test_a_sleep_for_a_difference_keeps_a_pace_in_a_function_too() -> None:
     lines = {each: _stack(functools.partial(loop, each), spots)[0].line for each in (due, slow)}
     assert spots.pausing([loop.__code__]) == {lines[due]: True}
     assert spots.pausing([slow.__code__]) == {lines[due]: True, lines[slow]: False}
+
+
+def test_a_function_stands_for_all_of_its_lines() -> None:
+    """The line is the largest of that function; a line of which nothing is known stands for itself."""
+    spots = Spots()
+
+    def many() -> list[str]:
+        return [
+            spots.of(sys._getframe(0)).line,
+            spots.of(sys._getframe(0)).line,
+        ]
+
+    def one() -> str:
+        return spots.of(sys._getframe(0)).line
+
+    (first, second), alone = many(), one()
+    assert spots.line_with_most({alone: 3.0, first: 2.0, second: 2.5}) == second
+    assert spots.line_with_most({alone: 5.0, first: 2.0, second: 2.5}) == alone
+    assert spots.line_with_most({"gone.py:1": 5.0, first: 2.0, second: 2.5}) == "gone.py:1"
 
 
 def test_a_stack_is_read_once_and_no_more_are_kept_than_there_is_room_for() -> None:

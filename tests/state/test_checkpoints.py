@@ -119,7 +119,7 @@ def test_what_a_program_waits_for_a_checkpoint_is_charged(of_orbax: list[Any]) -
 
 
 def test_an_operation_that_raises_counts_once(of_orbax: list[Any]) -> None:
-    """Also if the exception passes a second operation or a phase, and if the operation ran on another thread."""
+    """An exception may pass a second operation or a phase, and an operation may run on another thread."""
     assert of_orbax[1]["failures"] == {"wait": 0, "save": 2, "save_async": 2, "restore": 1, "phase": 1}
 
 

@@ -248,9 +248,22 @@ ROUNDS: list[dict[str, FirstTry]] = [
         "doses_in_a_closure": FirstTry("right"),
         "fluid_in_scanned_blocks": FirstTry("right"),
     },
+    {
+        "spiral_of_an_ode": FirstTry("right"),
+        "points_one_by_one": FirstTry("right"),
+        "words_merged_in_the_loop": FirstTry("half", "`watch`, and the advice is about a queue; the line is right"),
+        "audit_under_a_lock": FirstTry("wrong", "`ok`: a thread that compresses was taken for a thread that waits"),
+        "accuracy_each_step": FirstTry("wrong", "`ok`: from the middle on, each step evaluates, which counts as steps"),
+        "weights_of_each_step": FirstTry("right"),
+        "windows_of_a_card": FirstTry("wrong", "`fix` for the sleep of a stream that comes at its own pace"),
+        "saves_waited_for": FirstTry("right"),
+        "textures_prefetched": FirstTry("half", "`watch` for the eager start, a fifth of a short run"),
+        "digits_drawn_one_by_one": FirstTry("half", "the smaller of two places with operations outside `jit`"),
+    },
 ]
 """First tries on programs that are not in the zoo, by blind round; a round counts in full, whatever was kept of it.
-Round 2 ran next to five busy programs for each core, rounds 3 and 4 next to two or three, round 8 next to tests."""
+Round 2 ran next to five busy programs for each core, rounds 3 and 4 next to two or three, rounds 8 and 13 next to
+tests."""
 
 
 def markdown(entries: Mapping[str, Entry], results: Mapping[str, Result], before: str = "") -> str:

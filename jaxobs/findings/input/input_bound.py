@@ -22,6 +22,10 @@ _WAITS = (
     "processes, since Python threads take turns, or store what was decoded. If the line saves or evaluates, mark it "
     f"with `jaxobs.phase`, and save less often or in another thread. Else: {_ADVICE}"
 )
+_RUNS = (
+    "The line runs Python on the thread of the loop. Keep results that recur, compute whole batches with NumPy, or "
+    "prepare the batches ahead in processes, since Python threads take turns."
+)
 _SELDOM = (
     "Few steps wait, and those for long, as at the start of an epoch. Make whatever starts there once, before the "
     "loop: a loader with its workers can serve all epochs (`num_epochs`, `persistent_workers=True`), and the loop can "
@@ -73,4 +77,6 @@ def _advice(part: parts.LargePart) -> str:
     if part.line.paces or part.line.locks:
         return _PAUSES if part.line.paces else _LOCKS
     is_seldom = usual is not None and part.seconds > steps * max(SELDOM_SECONDS, SELDOM_TIMES * usual) > 0.0
-    return _SELDOM if is_seldom else _WAITS
+    if is_seldom:
+        return _SELDOM
+    return _RUNS if part.line.runs else _WAITS

@@ -51,7 +51,7 @@ METRICS = (
            lambda s: [] if s.wall is None else [((name,), each) for name, each in s.wall.checkpoint_bytes.items()],
            ("operation",), values=(("operation", CHECKPOINT_OPERATIONS),)),
     Metric("jax_checkpoint_failures_total",
-           ("Checkpoint operations that raised an exception. An asynchronous save raises it where the program waits for "
+           ("Checkpoint operations that raised an exception. An asynchronous save raises where the program waits for "
             "the save."),
            lambda s: [] if s.wall is None else [((name,), each) for name, each in s.wall.checkpoint_failures.items()],
            ("operation",), values=(("operation", CHECKPOINT_OPERATIONS),)),

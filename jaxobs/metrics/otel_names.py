@@ -20,8 +20,8 @@ _TOGETHER = (
 )  # fmt: skip
 """Words that are one part of a name."""
 _LEAVES = (
-    "accelerator_power", "accelerator_nvlink", "jax_compilations", "jax_container_cpu_cfs_throttled", "jax_live_array",
-    "jax_persistent_cache", "jax_request", "jax_requests", "jax_step", "process_virtual_memory",
+    "accelerator_power", "accelerator_nvlink", "jax_checkpoint", "jax_compilations", "jax_container_cpu_cfs_throttled",
+    "jax_live_array", "jax_persistent_cache", "jax_request", "jax_requests", "jax_step", "process_virtual_memory",
 )  # fmt: skip
 """Metrics with whose names others begin. OpenTelemetry wants no name to be a namespace too: there these have no dot."""
 _PLURALS = (("series", "series"), ("ies", "y"), ("sses", "ss"), ("ches", "ch"), ("s", ""))

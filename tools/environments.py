@@ -87,8 +87,8 @@ TRACKERS = Row(
     name="trackers",
 )
 """Each has a hundred dependencies or another idea of protobuf."""
-XPROF = Row("0.10.2", ("3.11", "3.12", "3.13"), packages=("xprof==2.24.2",), name="xprof")
-"""XProf, with which `jaxobs profile` is compared."""
+XPROF = Row("0.10.2", ("3.11", "3.12", "3.13"), packages=("xprof==2.24.2", "tensorboard==2.21.0"), name="xprof")
+"""XProf, with which `jaxobs profile` is compared, and TensorBoard, whose profile plugin is XProf."""
 FREE_THREADED = Row(NEWEST, ("3.13t",), packages=(), options=("--only-binary=:all:",))
 """Without the GIL, for `make trust`; `tools/newer_python 3.13t` builds such a Python."""
 FUZZ = Row("0.10.2", ("3.11", "3.12", "3.13"), packages=("atheris==3.0.0", "pyyaml==6.0.4"), name="fuzz")

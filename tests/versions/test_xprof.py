@@ -3,10 +3,16 @@
 XProf has none of CPUs, so the recorded operations are moved to planes of a GPU; both read these.
 """
 
+import contextlib
+import gzip
 import json
+import re
 import subprocess
 import sys
+import urllib.parse
+import urllib.request
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -134,17 +140,55 @@ def test_times_and_counts_are_those_of_xprof(model: str, xprof: str, tmp_path: P
     assert rest <= MOST_DIFFERENCE * sum(each.device_seconds for each in ours.values())
 
 
-def test_a_capture_is_a_folder_that_xprof_shows(xprof: str, tmp_path: Path) -> None:
-    def printed(python: str, program: str, argument: object) -> str:
-        command = [python, "-c", program, str(argument)]
-        done = subprocess.run(
-            command, check=True, timeout=SECONDS, capture_output=True, text=True, env=environment_of()
-        )
-        return done.stdout.splitlines()[-1]
+@pytest.fixture(scope="module")
+def captured(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The folder of a capture of five steps on a CPU."""
+    return _printed(sys.executable, CAPTURED, tmp_path_factory.mktemp("captures"))
 
-    shown = json.loads(printed(xprof, SHOWN, printed(sys.executable, CAPTURED, tmp_path)))
+
+def _printed(python: str, program: str, argument: object) -> str:
+    command = [python, "-c", program, str(argument)]
+    done = subprocess.run(command, check=True, timeout=SECONDS, capture_output=True, text=True, env=environment_of())
+    return done.stdout.splitlines()[-1]
+
+
+def test_a_capture_is_a_folder_that_xprof_shows(xprof: str, captured: str) -> None:
+    shown = json.loads(_printed(xprof, SHOWN, captured))
     assert {"trace_viewer@", "overview_page", "op_profile", "memory_profile"} <= set(shown["tools"])
     names = [each.get("name") or "" for each in shown["trace_viewer"]["traceEvents"]]
     assert sum(name == "PjitFunction(<lambda>)" for name in names) >= 5
     assert sum("tanh" in name for name in names) >= 5
     assert shown["framework_op_stats"] and shown["overview_page"]
+
+
+@contextlib.contextmanager
+def tensorboard(python: str, folder: str) -> Iterator[str]:
+    """Runs TensorBoard on the folder; the address at which it serves."""
+    command = [str(Path(python).with_name("tensorboard")), "--logdir", folder, "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+        try:
+            assert process.stderr is not None
+            lines = (re.match(r"TensorBoard \S+ at (http\S+)/ ", line) for line in process.stderr)
+            yield next(line[1] for line in lines if line is not None)
+        finally:
+            process.kill()
+
+
+def test_tensorboard_shows_a_capture_among_the_others_of_its_folder(xprof: str, captured: str) -> None:
+    """TensorBoard is started on the folder with all captures, as its users start it."""
+    capture = Path(captured)
+    with tensorboard(xprof, str(capture.parent)) as address:
+
+        def answer(path: str, **query: str) -> Any:
+            url = f"{address}/data/{path}?{urllib.parse.urlencode(query)}"
+            with urllib.request.urlopen(url, timeout=SECONDS) as response:
+                body, encoding = response.read(), response.headers["Content-Encoding"]
+            return json.loads(gzip.decompress(body) if encoding == "gzip" else body)
+
+        assert answer("plugins_listing")["profile"]["enabled"]
+        [run] = answer("plugin/profile/runs")
+        assert run.startswith(f"{capture.name}/")
+        assert {"overview_page", "trace_viewer@"} <= set(answer("plugin/profile/run_tools", run=run))
+        assert answer("plugin/profile/data", run=run, tag="overview_page")
+        events = answer("plugin/profile/data", run=run, tag="trace_viewer")["traceEvents"]
+        assert sum("PjitFunction(<lambda>)" in (each.get("name") or "") for each in events) >= 5

@@ -8,7 +8,7 @@ export PYTHON
 unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 
-.PHONY: test-torch-xla help demo test test-all ci lint bench trust gpu docs pictures generate chart release environments linters setup setup-demo clean
+.PHONY: test-torch-xla help demo test test-all ci lint bench trust gpu docs site pictures generate chart release environments linters setup setup-demo clean
 .DEFAULT_GOAL := help
 
 help: ## Says what there is
@@ -63,6 +63,10 @@ gpu: setup ## Checks jaxobs on this machine's NVIDIA GPU, and writes docs/gpu.md
 
 docs: setup ## Builds the docs as a site, build/site/index.html, searchable offline
 	@$(BIN)/python -m mkdocs build --strict
+
+site: setup ## Commits the docs of this version to the local branch gh-pages, next to earlier versions, with a menu
+	@export PATH="$(CURDIR)/$(BIN):$$PATH" PYTHONPATH=.; \
+	mike deploy --update-aliases $$(python -c 'import jaxobs; print(jaxobs.__version__)') latest && mike set-default latest
 
 pictures: setup ## Draws the docs' pictures whose inputs have changed, with ARGS=--all each: 10 minutes, with Chromium
 	@$(BIN)/python -m tools.pictures $(ARGS)

@@ -1,7 +1,7 @@
 """Builds what a release consists of into `dist/`, and checks it from an empty environment.
 
-python -m tools.release     the wheel, its sdist, the Helm chart, the site of the docs, and statements about them: the
-                            components with their licences (CycloneDX), and how they were built (in-toto, SLSA)
+python -m tools.release     the wheel, its sdist, the Helm chart, and statements about them: the components with their
+                            licences (CycloneDX), and how they were built (in-toto, SLSA)
 
 The version of all comes from jaxobs/base/version.py. Nothing is uploaded.
 """
@@ -31,16 +31,6 @@ def chart(folder: Path) -> Path:
     with tempfile.TemporaryDirectory() as built, tarfile.open(packed, "w:gz") as archive:
         generate.write(generate.files("kubernetes"), Path(built))
         archive.add(Path(built) / "deploy" / "helm" / "jaxobs", "jaxobs")
-    return packed
-
-
-def site(folder: Path) -> Path:
-    """Packs the docs as a site in a folder of the version, next to which other versions stay; returns the archive."""
-    packed = folder / f"jaxobs-site-{__version__}.tgz"
-    with tempfile.TemporaryDirectory() as built, tarfile.open(packed, "w:gz") as archive:
-        command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", built]
-        subprocess.run(command, cwd=ROOT, check=True)
-        archive.add(built, __version__)
     return packed
 
 
@@ -82,11 +72,9 @@ def main() -> int:
     shutil.rmtree(DIST, ignore_errors=True)
     subprocess.run([sys.executable, "-m", "build", "--outdir", str(DIST), str(ROOT)], check=True)
     chart(DIST)
-    site(DIST)
     (wheel,) = DIST.glob("*.whl")
     names = {path.name for path in DIST.iterdir()}
     wanted = {wheel.name, f"jaxobs-{__version__}.tar.gz", f"jaxobs-chart-{__version__}.tgz"}
-    wanted.add(f"jaxobs-site-{__version__}.tgz")
     _expect(names == wanted and wheel.name.startswith(f"jaxobs-{__version__}-"), "dist", names)
     check(wheel, began)
     names = {path.name for path in DIST.iterdir()}

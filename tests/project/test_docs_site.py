@@ -75,17 +75,23 @@ def test_nothing_is_fetched(site: Path) -> None:
     ],
 )
 def test_a_dead_link_fails_the_build(text: str, warning: str, tmp_path: Path) -> None:
-    root = tmp_path / "checkout"
+    root = _checkout(tmp_path)
+    page = root / "docs" / "symptoms.md"
+    page.write_text(page.read_text(encoding="utf-8") + f"\n{text}\n", encoding="utf-8")
+    done = build(root, tmp_path / "site")
+    assert done.returncode == 1 and warning in done.stderr, done.stderr[-2000:]
+
+
+def _checkout(folder: Path) -> Path:
+    """A checkout whose pages a test may change."""
+    root = folder / "checkout"
     for name in ("docs", "runbooks", "tools"):
         shutil.copytree(ROOT / name, root / name)
     for path in (*ROOT.glob("*.md"), ROOT / "mkdocs.yml"):
         shutil.copy(path, root)
     for other in ("examples", "tests", "jaxobs", "deploy", "benchmarks", "alerts", "dashboards"):
         (root / other).symlink_to(ROOT / other)
-    page = root / "docs" / "symptoms.md"
-    page.write_text(page.read_text(encoding="utf-8") + f"\n{text}\n", encoding="utf-8")
-    done = build(root, tmp_path / "site")
-    assert done.returncode == 1 and warning in done.stderr, done.stderr[-2000:]
+    return root
 
 
 @pytest.mark.parametrize(
@@ -103,3 +109,32 @@ def test_a_dead_link_fails_the_build(text: str, warning: str, tmp_path: Path) ->
 def test_links_lead_to_the_site(link: str, here: str, on_the_site: str) -> None:
     known = {"index.md", "memory.md", "alerts.md", "serving.md", "runbooks/README.md", "runbooks/JaxStraggler.md"}
     assert docs_site.lead(link, here, docs_site.place(here), known) == on_the_site
+
+
+def test_each_version_has_a_folder_and_the_newest_is_the_start(tmp_path: Path) -> None:
+    """The site's pages ask for the list of versions next to their own folder, and show it as a menu."""
+    package("mike")
+    root, bin_ = _checkout(tmp_path), Path(sys.executable).parent
+    names = {f"GIT_{role}_{part}": "somebody" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")}
+    path = f"{bin_}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, **names, "PATH": path, "PYTHONPATH": str(ROOT), "NO_MKDOCS_2_WARNING": "1"}
+    for command in (
+        ("git", "init", "-q"),
+        ("git", "commit", "-q", "--allow-empty", "-m", "begin"),
+        (bin_ / "mike", "deploy", "--update-aliases", "0.1.0", "latest"),
+        (bin_ / "mike", "deploy", "--update-aliases", "0.2.0", "latest"),
+        (bin_ / "mike", "set-default", "latest"),
+    ):
+        subprocess.run(command, cwd=root, env=environment, check=True, timeout=200, capture_output=True)
+
+    def held(path: str) -> str:
+        return subprocess.check_output(["git", "show", f"gh-pages:{path}"], cwd=root, text=True)
+
+    assert [(each["version"], each["aliases"]) for each in json.loads(held("versions.json"))] == [
+        ("0.2.0", ["latest"]),
+        ("0.1.0", []),
+    ]
+    assert "latest/" in held("index.html")
+    settings = re.search(r'<script id="?__config\b[^>]*>(.*?)</script>', held("0.1.0/verdict.html"))
+    assert settings is not None
+    assert json.loads(settings[1])["version"]["provider"] == "mike"

@@ -21,8 +21,12 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+
+from prometheus_client.parser import text_string_to_metric_families
 
 from tools import environments
 from tools.zoo import systems
@@ -80,8 +84,8 @@ def _installs(block: str) -> str:
     return "\n".join(each for each in block.splitlines() if each.startswith("pip install"))
 
 
-def measure(system: System, pythons: Sequence[str], pins: Iterable[str], folder: Path) -> float:
-    """Returns the seconds that the commands of a system took in a new environment.
+def measure(system: System, pythons: Sequence[str], pins: Iterable[str], folder: Path) -> dict[str, object]:
+    """Returns the seconds that the commands of a system took in a new environment, and a server's compilations.
 
     Raises:
       SystemExit: a command failed, or jaxobs said nothing about the program; the message has the last lines.
@@ -113,13 +117,26 @@ def measure(system: System, pythons: Sequence[str], pins: Iterable[str], folder:
         except subprocess.TimeoutExpired:
             code = None
         seconds = time.monotonic() - began
+        served = _compilations() if "explain localhost:9464" in commands(system) and code in (0, 1) else {}
         with contextlib.suppress(ProcessLookupError):  # a server
             os.killpg(process.pid, signal.SIGKILL)
         subprocess.run(["pkill", "-KILL", "-f", str(folder)], check=False)  # its workers, which have their own groups
     text = printed.read_text()
     if code not in (0, 1) or not _VERDICT.search(text):  # 1: `jaxobs explain` found something to fix
         raise SystemExit(f"{text[-3000:]}\n{system.name} ended with {code} after {seconds:.0f} s, see above.")
-    return seconds
+    return {"seconds": round(seconds), **served}
+
+
+def _compilations() -> dict[str, str]:
+    with urllib.request.urlopen("http://localhost:9464/metrics", timeout=10) as answer:
+        families = text_string_to_metric_families(answer.read().decode())
+    causes, eager = Counter[str](), 0
+    for sample in (each for family in families for each in family.samples if each.name == "jax_compilations_total"):
+        if sample.labels["function"] == "<eager>":
+            eager += int(sample.value)
+        else:
+            causes[sample.labels["cause"]] += int(sample.value)
+    return dict(zip(("compilations", "causes"), systems.counted(causes, eager), strict=True))
 
 
 def main() -> int:
@@ -139,9 +156,9 @@ def main() -> int:
         else:
             pythons, pins = PYTHONS, tuple(f"{each.replace(' ', '==')}.*" for each in system.version.split(", "))
         with tempfile.TemporaryDirectory() as folder:
-            seconds = measure(system, pythons, pins, Path(folder))
-        print(f"{name}: {seconds:.0f} s", flush=True)
-        found = json.loads(FIRST_SENTENCES.read_text()) | {name: round(seconds)}
+            measured = measure(system, pythons, pins, Path(folder))
+        print(f"{name}: {measured}", flush=True)
+        found = json.loads(FIRST_SENTENCES.read_text()) | {name: measured}
         FIRST_SENTENCES.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
     systems.write(programs, {})
     return 0

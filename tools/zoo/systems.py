@@ -22,7 +22,7 @@ from tools.zoo.running import ROOT
 PAGES = ROOT / "docs" / "systems"
 SYSTEMS = Path(__file__).with_name("systems.toml")
 FIRST_SENTENCES = Path(__file__).with_name("first_sentences.json")
-"""Seconds by the name of a system, as `tools.zoo.first_sentence` measured them."""
+"""By the name of a system, as `tools.zoo.first_sentence` measured them: seconds, and compilations of a server."""
 _COLUMNS = ("system", "version", "ran", "compilations", "causes", "seconds to the first sentence", "what is not seen")
 _MARK = re.compile(r"<!-- printed by (\w+)(?:: (.+?))? -->\n+```text\n(.*?)\n?```", re.DOTALL)
 """Before a block of what `jaxobs explain` prints about an example, with the sections that it shows."""
@@ -73,18 +73,21 @@ def markdown(entries: Mapping[str, Entry], results: Mapping[str, Result], before
     """The table's page; what did not run has the figures that the page had before."""
     cells = (re.split(r" *\| *", line.strip("| ")) for line in before.splitlines() if line.startswith("| ["))
     earlier = {row[0]: row for row in cells if len(row) == len(_COLUMNS)}
-    seconds = json.loads(FIRST_SENTENCES.read_text(encoding="utf-8"))
+    measured = json.loads(FIRST_SENTENCES.read_text(encoding="utf-8"))
     lines = [_line(_COLUMNS), "|" + "---|" * len(_COLUMNS)]
     for system in systems():
         name = f"[{system.name}]({system.page})"
-        seen = (system.compilations or "-", system.causes or "-")
+        first = measured.get(system.name, {})
+        seen = (first.get("compilations", system.compilations) or "-", first.get("causes", system.causes) or "-")
         version, ran = system.version, system.ran
         if system.example:
             seen = (earlier[name][3], earlier[name][4]) if name in earlier else seen
-            seen = _seen(results[system.example]) if system.example in results else seen
+            if system.example in results:
+                said = results[system.example].said
+                seen = counted(sum(map(Counter, said.causes.values()), Counter()), said.eager)
             version = table.versions(entries[system.example])
             ran = f"[`{system.example}.py`](../../examples/systems/{system.example}.py)"
-        lines.append(_line((name, version, ran, *seen, str(seconds.get(system.name, "-")), system.unseen)))
+        lines.append(_line((name, version, ran, *seen, str(first.get("seconds", "-")), system.unseen)))
     return _HEAD + "\n".join(lines) + "\n"
 
 
@@ -92,13 +95,10 @@ def _line(cells: tuple[str, ...]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _seen(result: Result) -> tuple[str, str]:
-    causes: Counter[str] = Counter()
-    for each in result.said.causes.values():
-        causes.update(each)
-    eager = f" and {result.said.eager} eager" if result.said.eager else ""
+def counted(causes: Counter[str], eager: int) -> tuple[str, str]:
+    """The cells of the compilations of functions, with those of eager operations, and of the causes of the former."""
     told = ", ".join(f"{cause} {count}" for cause, count in causes.most_common())
-    return f"{causes.total()}{eager}", told or "-"
+    return f"{causes.total()}{f' and {eager} eager' if eager else ''}", told or "-"
 
 
 def write(entries: Mapping[str, Entry], results: Mapping[str, Result]) -> None:
